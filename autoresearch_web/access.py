@@ -1,0 +1,63 @@
+"""Who may come in: everyone signs in. On one machine, by a one-time link, as Jupyter does; the rest have accounts."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+
+from django.conf import settings
+from django.contrib.auth import get_user_model, login
+from django.contrib.auth.models import AbstractBaseUser
+from django.core import signing
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from .models import UsedLink
+
+PUBLIC = ("/login", "/healthz", settings.STATIC_URL)
+LINK_AGE_S = 24 * 3600
+_SALT = "autoresearch_web.login-link"
+
+
+class LoginRequiredMiddleware:
+    """Every page wants a signed-in person, but for ``PUBLIC``. API clients get 401 and no redirect."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.user.is_authenticated or request.path.startswith(PUBLIC):
+            return self.get_response(request)
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=401, headers={"HX-Redirect": settings.LOGIN_URL})
+        if "application/json" in request.headers.get("Accept", ""):
+            return HttpResponse('{"error": "not signed in"}', status=401, content_type="application/json")
+        return redirect(f"/login?next={request.get_full_path()}")
+
+
+def one_time_token(username: str) -> str:
+    """A signed token that signs ``username`` in once, within a day. The account is made when it is not there."""
+    get_user_model().objects.get_or_create(username=username)
+    return signing.dumps({"user": username, "nonce": secrets.token_urlsafe(12)}, salt=_SALT)
+
+
+def redeem(token: str) -> AbstractBaseUser | None:
+    """The person whom a token names, the first time that it is used. None: wrong, too old, or used before."""
+    try:
+        data = signing.loads(token, salt=_SALT, max_age=LINK_AGE_S)
+    except signing.BadSignature:
+        return None
+    if not UsedLink.claim(token):
+        return None
+    return get_user_model().objects.filter(username=data["user"], is_active=True).first()
+
+
+def sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+
+
+def safe_next(request: HttpRequest) -> str:
+    """Where to go after signing in: a path of this site, never another."""
+    target = request.GET.get("next") or request.POST.get("next") or "/"
+    return target if url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()) else "/"

@@ -1,0 +1,72 @@
+"""Everything that goes through the broker: messages to workers, and what evaluators leave there for us."""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+import msgspec
+import redis
+from django.conf import settings
+
+from autoresearch_web.celery import app
+from campaigns.harness.request import EvaluationRequest
+from campaigns.models import Attempt
+
+KEEP_S = 24 * 3600
+MAX_TRIES = 3
+"""Evaluations that may be lost with their worker before an attempt is given up as not measured."""
+
+
+@functools.cache
+def broker() -> redis.Redis:
+    return redis.Redis.from_url(settings.REDIS_URL)
+
+
+def advance(campaign_id: int) -> None:
+    app.send_task("campaigns.tasks.advance", [campaign_id], queue="loop")
+
+
+def propose(attempt_id: int) -> None:
+    app.send_task("campaigns.tasks.propose", [attempt_id], queue="loop")
+
+
+def evaluate(attempt: Attempt) -> None:
+    """Send the evaluation out under the attempt's ticket. The message holds all that the GPU host needs."""
+    campaign = attempt.campaign
+    request = EvaluationRequest(
+        problem_name=campaign.problem,
+        problem_files=campaign.problem_files,
+        candidate=attempt.candidate(),
+        incumbent=attempt.parent.candidate() if attempt.parent else campaign.start_candidate(),
+        baseline=campaign.baseline,
+        time_limit_s=settings.EVALUATION_LIMIT_S,
+    )
+    body = msgspec.to_builtins(request)
+    app.send_task("evaluate", [attempt.ticket, body], queue=campaign.queue, task_id=attempt.ticket)
+
+
+def cancel(ticket: str) -> None:
+    """Tell the evaluator, wherever it is, that nobody waits for this ticket any more."""
+    broker().set(f"evaluation:{ticket}:cancelled", "1", ex=KEEP_S)
+
+
+def report_of(ticket: str) -> bytes | None:
+    return broker().get(f"evaluation:{ticket}:report")
+
+
+def forget(ticket: str) -> None:
+    broker().delete(f"evaluation:{ticket}:report", f"evaluation:{ticket}:alive")
+
+
+def alive(ticket: str) -> dict[str, Any] | None:
+    """What the evaluator last said of itself (stage, detail, host), or None when it has fallen silent."""
+    text = broker().get(f"evaluation:{ticket}:alive")
+    return json.loads(text) if text else None
+
+
+def is_waiting(ticket: str, queue: str) -> bool:
+    """Whether the evaluation still lies in the queue and no worker has taken it."""
+    needle = ticket.encode()
+    return any(needle in message for message in broker().lrange(queue, 0, -1))

@@ -1,0 +1,78 @@
+"""What an open campaign page is sent: the events after the last one that it has, with the parts of the page that they
+change, rendered once for all pages that ask for the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+
+from asgiref.sync import sync_to_async
+from django.template.loader import render_to_string
+
+from campaigns.models import Attempt, Campaign, Event
+from campaigns.presenters import chart_points, strip
+
+LIMIT = 2000
+"""Events in one update; a page that missed more asks again."""
+
+
+@dataclass(frozen=True)
+class Update:
+    seq: int
+    text: str
+
+
+_cache: OrderedDict[tuple[int, int, int], asyncio.Task[Update | None]] = OrderedDict()
+
+
+def since(query_string: bytes) -> int:
+    """The last event that the page says it has; 0 for nonsense."""
+    value = parse_qs(query_string.decode("ascii", "replace")).get("since", ["0"])[0]
+    return int(value) if value.isascii() and value.isdigit() and len(value) < 18 else 0
+
+
+async def exists(campaign_id: int) -> bool:
+    return await Campaign.objects.filter(pk=campaign_id).aexists()
+
+
+async def latest_seq(campaign_id: int) -> int:
+    return await Campaign.objects.values_list("event_seq", flat=True).aget(pk=campaign_id)
+
+
+async def after(campaign_id: int, seq: int, latest: int) -> Update | None:
+    """What came after ``seq``, or None. Pages that ask for the same at the same moment share one query and rendering."""
+    if latest <= seq:
+        return None
+    key = (campaign_id, seq, latest)
+    if key not in _cache:
+        _cache[key] = asyncio.ensure_future(sync_to_async(render, thread_sensitive=False)(campaign_id, seq))
+        while len(_cache) > 256:
+            _cache.popitem(last=False)
+    try:
+        return await asyncio.shield(_cache[key])
+    except Exception:
+        _cache.pop(key, None)
+        raise
+
+
+def render(campaign_id: int, seq: int) -> Update | None:
+    """One JSON text: ``seq``, the ``events``, ``html`` with the changed parts (swapped in by id), chart ``points``."""
+    campaign = Campaign.objects.get(pk=campaign_id)
+    events = list(Event.objects.filter(campaign_id=campaign_id, seq__gt=seq).order_by("seq")[:LIMIT])
+    if not events:
+        return None
+    ids = {event.attempt_id for event in events if event.attempt_id}
+    attempts = list(Attempt.objects.filter(pk__in=ids).prefetch_related("flags").order_by("number"))
+    html = [render_to_string("campaigns/_row.html", {"attempt": a, "campaign": campaign}) for a in attempts]
+    html.append(render_to_string("campaigns/_live.html", strip(campaign)))
+    body = {
+        "seq": events[-1].seq,
+        "events": [{"seq": e.seq, "kind": e.kind, "attempt": e.attempt_id, "at": e.at.timestamp()} for e in events],
+        "html": "".join(html),
+        "points": chart_points(a for a in attempts if a.verdict),
+        "state": campaign.state,
+    }
+    return Update(seq=events[-1].seq, text=json.dumps(body))

@@ -1,0 +1,32 @@
+"""Celery tasks: load by id, call one function. Every one may run twice, or be killed at any moment, without harm."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from campaigns import conclusion, progress, proposing, watching
+
+
+@shared_task(name="campaigns.tasks.advance")
+def advance(campaign_id: int) -> None:
+    progress.advance(campaign_id)
+
+
+@shared_task(name="campaigns.tasks.propose")
+def propose(attempt_id: int) -> None:
+    proposing.propose(attempt_id)
+
+
+@shared_task(name="campaigns.tasks.evaluation_started")
+def evaluation_started(ticket: str, host: str) -> None:
+    conclusion.note_start(ticket, host)
+
+
+@shared_task(name="campaigns.tasks.conclude")
+def conclude(ticket: str) -> None:
+    conclusion.conclude(ticket)
+
+
+@shared_task(name="campaigns.tasks.watch")
+def watch() -> None:
+    watching.watch()
