@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +150,20 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 16 << 20
 PROFILE_MAX_BYTES = env_int("PROFILE_MAX_BYTES", 4 << 30)
 
 # The broker. `manage.py up` sets REDIS_URL for all that it starts; with none set, its socket in the data folder is used.
-REDIS_URL = os.environ.get("REDIS_URL") or f"unix://{AUTORESEARCH_HOME / 'valkey.sock'}"
+def socket_path(home: Path) -> Path:
+    """In the data folder, or, where that path is too long for a socket (108 bytes), in a private temporary folder."""
+    path = home / "valkey.sock"
+    if len(str(path).encode()) < 100:
+        return path
+    short = hashlib.sha256(str(home).encode()).hexdigest()[:12]
+    folder = Path(tempfile.gettempdir()) / f"autoresearch-{os.getuid()}-{short}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid():
+        raise ImproperlyConfigured(f"{folder} belongs to somebody else. Set AUTORESEARCH_HOME to a shorter path.")
+    return folder / "valkey.sock"
+
+
+REDIS_URL = os.environ.get("REDIS_URL") or f"unix://{socket_path(AUTORESEARCH_HOME)}"
 
 # docs/architecture.md, "Channel layer": pub/sub, since a page that missed a message catches up from the database.
 CHANNEL_LAYERS = {

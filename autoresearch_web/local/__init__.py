@@ -1,0 +1,1 @@
+"""Everything on one machine, as one process tree: broker, workers, web."""

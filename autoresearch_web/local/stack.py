@@ -1,0 +1,149 @@
+"""The services of one machine in their order: broker, then the workers together, then the web."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from . import broker
+from .guard import Guard
+from .hardware import local_kinds
+from .service import Service, prefixed
+
+ROOT = Path(settings.BASE_DIR)
+
+
+class AlreadyRunning(RuntimeError):
+    """Another ``manage.py up`` serves this data folder; its address is in ``args[0]``."""
+
+
+class Failed(RuntimeError):
+    pass
+
+
+def state_path() -> Path:
+    return Path(settings.AUTORESEARCH_HOME) / "up.json"
+
+
+def running() -> dict[str, Any] | None:
+    """What ``up`` wrote about itself, if one runs for this data folder now."""
+    try:
+        with open(Path(settings.AUTORESEARCH_HOME) / "up.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return None  # nobody holds it
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        try:
+            return json.loads(state_path().read_text())
+        except (OSError, ValueError):
+            return {}
+
+
+class Stack:
+    """Start, keep and end all services. Use as a context manager; ``keep()`` restarts what dies until it is told to end."""
+
+    def __init__(self, *, web: bool = True, port: int = 8000, host: str = "127.0.0.1", quiet: bool = False) -> None:
+        self.web, self.port, self.host = web, port, host
+        self.log: Callable[[str, str], None] = (lambda name, line: None) if quiet else prefixed
+        self.services: list[Service] = []
+        self.ending = False
+
+    @property
+    def url(self) -> str:
+        return f"http://{'localhost' if self.host == '127.0.0.1' else self.host}:{self.port}"
+
+    def __enter__(self) -> Stack:
+        self._lock = open(Path(settings.AUTORESEARCH_HOME) / "up.lock", "w")  # noqa: SIM115
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRunning((running() or {}).get("url", "")) from None
+        self.guard = Guard()
+        try:
+            self._start_all()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.ending = True
+        for service in reversed(self.services):
+            service.stop()
+        self.guard.close()
+        state_path().unlink(missing_ok=True)
+        self._lock.close()
+
+    def _start_all(self) -> None:
+        if not os.environ.get("REDIS_URL"):
+            socket_path = settings.REDIS_URL.removeprefix("unix://")
+            Path(socket_path).unlink(missing_ok=True)
+            service = self._service("broker", broker.argv(socket_path, str(settings.AUTORESEARCH_HOME)))
+            service.is_ready = lambda: broker.answers(settings.REDIS_URL)
+            self._begin([service], 10)
+        elif not broker.answers(settings.REDIS_URL, 5):
+            raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
+        services = [self._worker("loop", "autoresearch_web", 2), self._worker("profiles", "autoresearch_web", 1)]
+        services += [self._worker(f"gpu.{kind}", "campaigns.harness.worker", 1) for kind in local_kinds()]
+        services.append(self._service("beat", [*self._celery("autoresearch_web"), "beat", "--schedule", str(settings.AUTORESEARCH_HOME / "beat"), "--pidfile="]))
+        services[-1].is_ready = lambda: True
+        if self.web:
+            argv = [sys.executable, "-m", "uvicorn", "autoresearch_web.asgi:application", "--host", self.host, "--port", str(self.port)]
+            web = self._service("web", [*argv, "--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", "2"])
+            web.is_ready = lambda: healthy(f"http://{self.host}:{self.port}/healthz")
+            services.append(web)
+        self._begin(services, 60)
+        state_path().write_text(json.dumps({"pid": os.getpid(), "url": self.url if self.web else None, "redis": settings.REDIS_URL}))
+
+    def _begin(self, services: list[Service], within_s: float) -> None:
+        for service in services:
+            self.services.append(service)
+            service.start()
+        for service in services:
+            if not service.wait_ready(within_s):
+                last = "\n  ".join(service.tail[-8:]) or "(it printed nothing)"
+                raise Failed(f"{service.name} did not become ready. Its last words:\n  {last}")
+
+    def _celery(self, app: str) -> list[str]:
+        return [sys.executable, "-m", "celery", "-A", app]
+
+    def _worker(self, queue: str, app: str, processes: int) -> Service:
+        words = ["worker", "-Q", queue, "-n", f"{queue}@%h", "-c", str(processes), "-l", "INFO", "--without-gossip", "--without-mingle"]
+        service = self._service(queue, [*self._celery(app), *words, "--without-heartbeat"])
+        service.ready_line = " ready."
+        return service
+
+    def _service(self, name: str, argv: list[str]) -> Service:
+        env = {**os.environ, "REDIS_URL": settings.REDIS_URL, "AUTORESEARCH_HOME": str(settings.AUTORESEARCH_HOME), "PYTHONUNBUFFERED": "1"}
+        return Service(name=name, argv=argv, env=env, log=self.log, guard=self.guard, cwd=ROOT)
+
+    def check(self) -> None:
+        """Restart what has died since the last look."""
+        for service in self.services:
+            if not self.ending and (status := service.died()) is not None:
+                prefixed("up", f"{service.name} ended with status {status}; starting it again")
+                service.restart()
+
+    def keep(self) -> None:
+        """Restart what dies, until ``ending`` is set by a signal."""
+        while not self.ending:
+            self.check()
+            time.sleep(0.2)
+
+
+def healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False

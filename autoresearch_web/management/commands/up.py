@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Any
+
+from django.core.management import BaseCommand, CommandError, CommandParser, call_command
+
+from autoresearch_web import access
+from autoresearch_web.local.broker import NoBroker
+from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack
+from autoresearch_web.local.service import prefixed
+
+
+class Command(BaseCommand):
+    help = "Start everything on this machine: broker, workers, web. Ctrl-C ends it all."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--port", type=int, default=8000)
+        parser.add_argument("--host", default="127.0.0.1", help="0.0.0.0 to be reached from other machines")
+        parser.add_argument("--user", default="owner", help="whom the printed link signs in")
+        parser.add_argument("--demo", action="store_true", help="import the demo profile and run the demo campaign")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("migrate", verbosity=0, interactive=False)
+        stack = Stack(port=options["port"], host=options["host"])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self.end(stack))
+        try:
+            with stack:
+                self.greet(stack, options)
+                stack.keep()
+        except AlreadyRunning as error:
+            url = error.args[0]
+            link = f"{url}/login?token={access.one_time_token(options['user'])}"
+            self.stdout.write(f"It runs already for this data folder. Sign in (works once):\n\n    {link}\n")
+        except (Failed, NoBroker) as error:
+            if not stack.ending:
+                raise CommandError(str(error)) from error
+
+    def greet(self, stack: Stack, options: dict[str, Any]) -> None:
+        where = "/"
+        if options["demo"]:
+            from campaigns.demo import begin
+
+            where = begin(options["user"])
+        token = access.one_time_token(options["user"])
+        link = f"{stack.url}/login?token={token}" + (f"&next={where}" if where != "/" else "")
+        self.stdout.write(f"\nAutoresearch Web is up. Open this link (it signs in {options['user']}, once):\n\n    {link}\n")
+        self.stdout.flush()
+
+    def end(self, stack: Stack) -> None:
+        if stack.ending:
+            sys.exit(1)
+        stack.ending = True
+        prefixed("up", "ending …")
+        raise KeyboardInterrupt if not stack.services else SystemExit(0)
