@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
@@ -36,6 +38,8 @@ class NewCampaign:
     budget_seconds: int | None = None
     target_speedup: float | None = None
     region: Region | None = None
+    any_directory: bool = False
+    """Whether a replay folder may lie anywhere: only for who has a shell on this machine anyway."""
 
 
 def create(new: NewCampaign, person: AbstractBaseUser | None) -> Campaign:
@@ -54,6 +58,8 @@ def create(new: NewCampaign, person: AbstractBaseUser | None) -> Campaign:
         raise ActionError("The budget is between 1 and 100,000 attempts.")
     if new.target_speedup is not None and not 0 < new.target_speedup < 1e6:
         raise ActionError("The target speed-up is a number above 0, such as 2.5.")
+    if new.agent == "replay":
+        check_replay(new)
     start = problem.start_candidate(backend)
     with transaction.atomic():
         campaign = Campaign.objects.create(
@@ -79,6 +85,17 @@ def create(new: NewCampaign, person: AbstractBaseUser | None) -> Campaign:
         Idea.objects.create(campaign=campaign, text=idea, author=person)
         Event.record(campaign.pk, "campaign.created")
     return campaign
+
+
+def check_replay(new: NewCampaign) -> None:
+    """A replay folder exists; from a browser only those under ``$AUTORESEARCH_HOME/replays`` may be read."""
+    directory = Path(str(new.agent_options.get("directory", ""))).resolve()
+    allowed = Path(settings.AUTORESEARCH_HOME) / "replays"
+    if not new.any_directory and not directory.is_relative_to(allowed):
+        raise ActionError(f"A replay folder lies under {allowed}. Put the candidates there, or use `manage.py run_campaign`.")
+    if not directory.is_dir():
+        raise ActionError(f"{directory} is no folder. The replay agent wants a folder of candidates.")
+    new.agent_options["directory"] = str(directory)
 
 
 def chosen(wanted: str | None, choices: list[str], what: str) -> str:

@@ -54,4 +54,4 @@ class Command(BaseCommand):
             sys.exit(1)
         stack.ending = True
         prefixed("up", "ending …")
-        raise KeyboardInterrupt if not stack.services else SystemExit(0)
+        raise SystemExit(0)
