@@ -139,6 +139,11 @@ SESSION_COOKIE_SAMESITE = "Lax"
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "autoresearch_web.finders.VendorFinder",
+]
 STATIC_ROOT = AUTORESEARCH_HOME / "static"
 SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_AUTOREFRESH = DEBUG

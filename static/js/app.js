@@ -1,0 +1,33 @@
+/** What every page does: says when the server could not be reached, and empties forms that were sent. */
+
+const notice = document.getElementById("notice");
+
+/** Show a sentence above the content. Text only: nothing that comes in is ever read as HTML. */
+export function say(text, tone = "") {
+  const line = document.createElement("div");
+  line.className = `notice ${tone}`;
+  line.textContent = text;
+  notice.replaceChildren(line);
+}
+
+document.addEventListener("htmx:sendError", () => say("The server cannot be reached. Nothing was changed; try again.", "bad"));
+document.addEventListener("htmx:responseError", (event) => {
+  const status = event.detail.xhr.status;
+  say(`The server refused (${status}). Nothing was changed; load the page again.`, "bad");
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  const form = event.detail.elt.closest("form[data-clear]");
+  if (!form || !event.detail.successful) return;
+  form.reset();
+  form.closest("details")?.removeAttribute("open");
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const menu = document.activeElement?.closest("details.menu[open]");
+  if (!menu) return;
+  menu.removeAttribute("open");
+  menu.querySelector("summary").focus();
+});
+document.addEventListener("click", (event) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.removeAttribute("open");
+});
