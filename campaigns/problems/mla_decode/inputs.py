@@ -15,6 +15,7 @@ WIDTH = 576
 LATENT = 512
 CARRIERS = 32
 LONG_VALUES = 1 << 24
+PIECE = 1 << 12
 
 
 def make_inputs(
@@ -24,7 +25,7 @@ def make_inputs(
     options = {"generator": generator, "device": device}
     magnitude = torch.exp2(torch.rand(1, **options) * 2 - 1)
     cache = torch.empty(batch, tokens, WIDTH, device=device, dtype=dtype)
-    for part in cache.split(1 << 18, dim=1):
+    for part in cache.split(PIECE, dim=1):
         part.copy_(draw_tokens(part.shape[1], batch, magnitude, generator))
     return {"q": draw_q(batch, heads, tokens, magnitude, generator).to(dtype), "cache": cache}
 
@@ -33,7 +34,7 @@ def refresh(inputs: dict[str, torch.Tensor], axes: dict[str, int], generator: to
     """A new q, which moves the weight to other tokens, and a random eighth of the cache, contiguous, drawn anew."""
     q, cache = inputs["q"], inputs["cache"]
     batch, tokens, _ = cache.shape
-    magnitude = cache[:, : 1 << 12].float().square().mean().sqrt().reshape(1)
+    magnitude = cache[:, :PIECE].float().square().mean().sqrt().reshape(1)
     q.copy_(draw_q(batch, q.shape[1], tokens, magnitude, generator))
     count = max(1, tokens // 8)
     first = torch.randint(tokens, (1,), generator=generator, device=q.device)
@@ -51,7 +52,7 @@ def edge_inputs(
     """
     base = make_inputs(axes, generator, device, dtype)
     q, cache = base["q"], base["cache"]
-    magnitude = cache[:, : 1 << 12].float().square().mean().sqrt()
+    magnitude = cache[:, :PIECE].float().square().mean().sqrt()
     last = cache.clone()
     last[:, -1] = toward(q, 40.0)
     # In a RoPE channel, which enters the scores and not the result: every score grows by about 64.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-BLOCK_BYTES = 1 << 28
-"""Rows are taken in blocks, so that the float64 temporaries of a tensor of several GiB stay small."""
+BLOCK_BYTES = 1 << 24
+"""Rows are taken in blocks, so that the float64 temporaries stay small, even for a tensor of several GiB."""
 
 
 def reference(inputs: dict[str, torch.Tensor], axes: dict[str, int]) -> dict[str, torch.Tensor]:
