@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parents[2] / "campaigns" / "problems"
 NAMES = sorted(p.parent.name for p in FOLDER.glob("*/problem.toml"))
 MOST_VALUES = 3_000_000
 """Workloads with larger inputs are left to the harness's own tests."""
-BUILD = "g++ -std=c++20 -O3 -march=native -fopenmp-simd -fno-math-errno -fPIC -shared".split()
+BUILD = ["g++", "-std=c++20", "-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fPIC", "-shared"]
 
 
 @cache
