@@ -1,0 +1,178 @@
+"""What one attempt rests on: checks, workloads, stages, host, as the attempt's page and the review show them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import tomllib
+from typing import Any
+
+import msgspec
+
+from campaigns.harness.report import Report, StageResult
+from campaigns.models import Attempt, Campaign, Measurement
+
+from . import diffs
+from .chart import FAILED
+from .standing import count_words, range_words, standing_of
+
+log = logging.getLogger(__name__)
+
+
+def evidence(attempt: Attempt) -> dict[str, Any]:
+    """The context of the parts that an attempt's page and the review share."""
+    report, report_error = report_of(attempt)
+    rows = list(attempt.measurements.all())
+    return {
+        "attempt": attempt,
+        "campaign": attempt.campaign,
+        "standing": standing_of(attempt),
+        "report": report,
+        "report_error": report_error,
+        "measured": attempt.verdict not in FAILED and attempt.speedup is not None,
+        "rows": [workload_row(row, report) for row in rows],
+        "tally": check_tally(rows),
+        "stages": [stage_row(stage) for stage in report.stages] if report else [],
+        "speed_chart": speed_chart(attempt, rows),
+        "range_words": ", ".join(filter(None, map(range_words, attempt.ranges or []))),
+        "flags": flags_of(attempt),
+        "parameters": sorted(attempt.parameters.items()),
+        "baseline_title": baseline_title(attempt.campaign),
+    }
+
+
+def report_of(attempt: Attempt) -> tuple[Report | None, str]:
+    """The stored report, or why it cannot be read: an attempt's page never dies of its report."""
+    try:
+        return attempt.parsed_report(), ""
+    except msgspec.MsgspecError as error:
+        log.warning("%s: stored report: %s", attempt, error)
+        return None, str(error)
+
+
+def difference(attempt: Attempt, against: str = "incumbent") -> dict[str, Any]:
+    """The diff against the incumbent it was measured beside, or against the start kernel."""
+    parent = attempt.parent if against != "start" else None
+    old = parent.files if parent else attempt.campaign.start_files
+    found = diffs.diff_files(old, attempt.files)
+    return {
+        "files": [file for file in found if file.state != "same"],
+        "same": [file.path for file in found if file.state == "same"],
+        "parent": parent,
+        "has_parent": attempt.parent is not None,
+        "against": "incumbent" if parent else "start",
+    }
+
+
+def workload_row(row: Measurement, report: Report | None) -> dict[str, Any]:
+    reported = {w.name: w for w in report.workloads}.get(row.workload) if report else None
+    ratio = row.error / row.tolerance if row.error is not None and row.tolerance else None
+    return {
+        "row": row,
+        "axes": ", ".join(f"{name} {count_words(value)}" for name, value in row.axes.items()),
+        "error_ratio": ratio,
+        "floor_share": row.floor_us / row.time_us if row.floor_us and row.time_us else None,
+        "half_band": half(row.speedup_lo, row.speedup_hi),
+        "over_half_band": half(row.over_incumbent_lo, row.over_incumbent_hi),
+        "labels": reported.labels if reported else [],
+    }
+
+
+def half(lo: float | None, hi: float | None) -> float | None:
+    return (hi - lo) / 2 if lo is not None and hi is not None else None
+
+
+def check_tally(rows: list[Measurement]) -> dict[str, Any]:
+    """Right of all, and the worst error over what is allowed, for visible and hidden workloads apart."""
+    tally: dict[str, Any] = {"all": side(rows)}
+    tally["visible"] = side([row for row in rows if not row.hidden])
+    tally["hidden"] = side([row for row in rows if row.hidden])
+    return tally
+
+
+def side(rows: list[Measurement]) -> dict[str, Any]:
+    ratios = [row.error / row.tolerance for row in rows if row.error is not None and row.tolerance]
+    checked = [row for row in rows if row.correct is not None]
+    right = sum(1 for row in checked if row.correct)
+    return {
+        "right": right,
+        "checked": len(checked),
+        "total": len(rows),
+        "all_right": bool(checked) and right == len(checked) == len(rows),
+        "worst": max(ratios) if ratios else None,
+    }
+
+
+MARK_OF_STATUS = {"passed": ("✓", "kept"), "failed": ("✕", "bad"), "error": ("!", "bad"), "skipped": ("–", "calm")}
+
+
+def stage_row(stage: StageResult) -> dict[str, Any]:
+    mark, tone = MARK_OF_STATUS.get(stage.status, ("?", "calm"))
+    text = json.dumps(stage.evidence, indent=2, ensure_ascii=False, default=str) if stage.evidence else ""
+    return {"stage": stage, "mark": mark, "tone": tone, "evidence": text}
+
+
+def flags_of(attempt: Attempt) -> list[dict[str, Any]]:
+    """Each flag with the line it points at and the precedents: earlier ones of its rule that people dismissed."""
+    found = []
+    for flag in attempt.flags.select_related("decided_by", "attempt__campaign"):
+        precedents = flag.precedents().select_related("decided_by", "attempt")[:3]
+        found.append({"flag": flag, "lines": lines_around(attempt, flag.path, flag.line), "precedents": precedents})
+    return found
+
+
+def lines_around(attempt: Attempt, path: str, line: int | None, margin: int = 1) -> list[tuple[int, str, bool]]:
+    """(number, safe HTML, is it the line) of the line and its neighbours; empty where there is no such line."""
+    text = attempt.files.get(path)
+    if text is None or not line:
+        return []
+    lines = diffs.source_lines(path, text)
+    numbers = range(max(1, line - margin), min(len(lines), line + margin) + 1)
+    return [(n, lines[n - 1], n == line) for n in numbers] if line <= len(lines) else []
+
+
+def speed_chart(attempt: Attempt, rows: list[Measurement]) -> dict[str, Any] | None:
+    """Speed-up by workload with intervals. With a swept axis x is its value, to be drawn on a log axis; else the name."""
+    if attempt.verdict in FAILED:
+        return None
+    measured = [row for row in rows if row.speedup is not None]
+    if not measured:
+        return None
+    sweep = sweep_axis(attempt.campaign)
+    values = [row.axes.get(sweep) for row in measured] if sweep else []
+    swept = len({v for v in values if v}) == len(values) >= 2
+    if swept:
+        measured.sort(key=lambda row: row.axes[sweep])
+    bars = [
+        {
+            "x": row.axes[sweep] if swept else None,
+            "label": count_words(row.axes[sweep]) if swept else row.workload,
+            "name": row.workload,
+            "hidden": row.hidden,
+            "s": row.speedup,
+            "lo": row.speedup_lo,
+            "hi": row.speedup_hi,
+        }
+        for row in measured
+    ]
+    return {"bars": bars, "axis": sweep if swept else "workload", "log": swept, "baseline": baseline_title(attempt.campaign)}
+
+
+def problem_table(campaign: Campaign) -> dict[str, Any]:
+    """``problem.toml`` as the campaign copied it in; empty where it cannot be read."""
+    try:
+        return tomllib.loads(campaign.problem_files.get("problem.toml", ""))
+    except (tomllib.TOMLDecodeError, AttributeError):
+        return {}
+
+
+def sweep_axis(campaign: Campaign) -> str:
+    sweep = problem_table(campaign).get("sweep")
+    return sweep if isinstance(sweep, str) else ""
+
+
+def baseline_title(campaign: Campaign) -> str:
+    baselines = problem_table(campaign).get("baselines")
+    entry = baselines.get(campaign.baseline) if isinstance(baselines, dict) else None
+    title = entry.get("title") if isinstance(entry, dict) else None
+    return title if isinstance(title, str) and title else campaign.baseline

@@ -1,0 +1,90 @@
+"""How an attempt stands after the harness and the people: its mark, its colour, its word.
+
+A kept kernel that a person rejected loses the winner's mark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from campaigns.models import Attempt, Decision, Flag, FlagState, Phase, Verdict
+
+MARKS = {
+    Verdict.KEPT: "▲",
+    Verdict.STACKED: "△",
+    Verdict.REVERTED: "·",
+    Verdict.FLAGGED: "⚑",
+    Verdict.NO_MEASUREMENT: "?",
+}
+TONES = {
+    Verdict.KEPT: "kept",
+    Verdict.STACKED: "calm",
+    Verdict.REVERTED: "calm",
+    Verdict.FLAGGED: "flag",
+    Verdict.NO_MEASUREMENT: "calm",
+}
+PHASES = {
+    Phase.PROPOSING: "proposing…",
+    Phase.READY: "waiting for an evaluator",
+    Phase.EVALUATING: "evaluating…",
+    Phase.DROPPED: "given up",
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    mark: str
+    tone: str
+    """A CSS class: kept, flag, bad or calm."""
+    word: str
+    kind: str
+    """For the chart: the verdict, ``rejected`` for a kept kernel that a person turned down, or the phase."""
+
+    @property
+    def is_winner(self) -> bool:
+        return self.kind == Verdict.KEPT
+
+
+def standing_of(attempt: Attempt) -> Standing:
+    if not attempt.verdict:
+        word = PHASES.get(Phase(attempt.phase), attempt.phase)
+        return Standing("–" if attempt.phase == Phase.DROPPED else "◌", "calm", word, attempt.phase)
+    if attempt.verdict == Verdict.KEPT and attempt.decision == Decision.REJECTED:
+        return Standing("▽", "calm", "kept, then rejected", "rejected")
+    verdict = Verdict(attempt.verdict)
+    word = str(verdict.label).lower() if verdict != Verdict.KEPT else kept_word(attempt)
+    return Standing(MARKS.get(verdict, "✕"), TONES.get(verdict, "bad"), word, attempt.verdict)
+
+
+def kept_word(attempt: Attempt) -> str:
+    where = ", ".join(filter(None, (range_words(r) for r in attempt.ranges or [])))
+    word = f"kept for {where}" if where else "kept"
+    return f"{word}, approved" if attempt.decision == Decision.APPROVED else word
+
+
+def range_words(bounds: Any) -> str:
+    """``{axis, lo, hi}`` as "1k ≤ tokens ≤ 96k". Nothing for anything else."""
+    if not isinstance(bounds, dict) or not bounds.get("axis"):
+        return ""
+    lo, hi = bounds.get("lo"), bounds.get("hi")
+    left = f"{count_words(lo)} ≤ " if lo is not None else ""
+    right = f" ≤ {count_words(hi)}" if hi is not None else ""
+    return f"{left}{bounds['axis']}{right}" if left or right else ""
+
+
+def count_words(value: Any) -> str:
+    """4096 as 4k, 6001 as 6,001: exact, and short where a power of two allows it."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return str(value)
+    for unit, size in (("M", 1 << 20), ("k", 1 << 10)):
+        if value >= size and value % size == 0:
+            return f"{value // size:,}{unit}"
+    return f"{value:,}"
+
+
+def flag_standing(flag: Flag) -> Standing:
+    tone = {"block": "bad", "warning": "flag"}.get(flag.severity, "calm")
+    if flag.state == FlagState.DISMISSED:
+        tone = "calm"
+    return Standing("⚑", tone, f"{flag.severity}, {flag.state}", flag.state)

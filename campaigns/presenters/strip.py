@@ -1,0 +1,82 @@
+"""A campaign's whole state in one strip of numbers, with its ideas: what a page gets at first and with every event."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.db.models import Count, FloatField, Max, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
+
+from campaigns.models import Attempt, Campaign, Decision, FlagState, Idea, Verdict
+
+USUAL_KEEP_RATE = 0.2
+"""About one attempt in five is worth keeping, in what teams report of kernel search; the rest is bad or no better."""
+
+STANDS = Q(verdict=Verdict.KEPT) & ~Q(decision=Decision.REJECTED)
+"""Kept, and no person turned it down."""
+
+
+def strip(campaign: Campaign) -> dict[str, Any]:
+    """The context of ``campaigns/_live.html``. Null where nothing was measured."""
+    counts = campaign.attempts.aggregate(
+        judged=Count("pk", filter=~Q(verdict="")),
+        kept=Count("pk", filter=STANDS),
+        turned_down=Count("pk", filter=Q(verdict=Verdict.KEPT, decision=Decision.REJECTED)),
+        waiting=Count("pk", filter=Q(verdict=Verdict.KEPT, decision="")),
+        flagged=Count("pk", filter=Q(verdict=Verdict.FLAGGED)),
+    )
+    best = best_of(campaign)
+    return {
+        "campaign": campaign,
+        "best": best,
+        "floor_share": floor_share(best) if best else None,
+        "keep_rate": counts["kept"] / counts["judged"] if counts["judged"] else None,
+        "usual_keep_rate": USUAL_KEEP_RATE,
+        "spent": spent(campaign.attempts.all()),
+        "ideas": ideas(campaign),
+        "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
+        "open_flags": open_flags(campaign),
+        **counts,
+    }
+
+
+def best_of(campaign: Campaign) -> Attempt | None:
+    """The kept attempt with the highest speed-up over the baseline that no person turned down."""
+    return campaign.attempts.filter(STANDS, speedup__isnull=False).order_by("-speedup").first()
+
+
+def floor_share(attempt: Attempt) -> float | None:
+    """How near the physical floor it comes: geometric mean of floor ÷ time over the workloads that have both."""
+    rows = attempt.measurements.filter(floor_us__gt=0, time_us__gt=0).values_list("floor_us", "time_us")
+    shares = [math.log(floor_us / time_us) for floor_us, time_us in rows]
+    return math.exp(sum(shares) / len(shares)) if shares else None
+
+
+def spent(attempts: QuerySet[Attempt]) -> dict[str, float | None]:
+    """Tokens and dollars over the attempts; null where no model was asked."""
+    names = ("input_tokens", "output_tokens", "cost_usd")
+    sums = {name: Sum(Cast(KeyTextTransform(name, "usage"), FloatField())) for name in names}
+    total = attempts.aggregate(**sums)
+    tokens = [total[name] for name in names[:2] if total[name] is not None]
+    return {"tokens": sum(tokens) if tokens else None, "cost_usd": total["cost_usd"]}
+
+
+def ideas(campaign: Campaign) -> list[Idea]:
+    """The ideas with their own tallies as ``n_tries``, ``n_kept``, ``best``."""
+    stands = Q(attempts__verdict=Verdict.KEPT) & ~Q(attempts__decision=Decision.REJECTED)
+    return list(
+        campaign.ideas.select_related("author").annotate(
+            n_tries=Count("attempts", filter=~Q(attempts__verdict="")),
+            n_kept=Count("attempts", filter=stands),
+            best=Max("attempts__speedup", filter=stands),
+        )
+    )
+
+
+def open_flags(campaign: Campaign) -> int:
+    """Flags that say more than a note and that nobody has decided."""
+    return (
+        campaign.attempts.filter(flags__state=FlagState.OPEN).exclude(flags__severity="note").distinct().count()
+    )

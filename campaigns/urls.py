@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from django.urls import URLPattern, path, re_path
+
+from .consumers import CampaignConsumer, HomeConsumer
+from .views import attempts, campaigns, control, home, new, review
+
+urlpatterns: list[URLPattern] = [
+    path("", home.home, name="home"),
+    path("campaigns/", campaigns.campaign_list, name="campaigns"),
+    path("campaigns/new", new.new_campaign, name="new_campaign"),
+    path("campaigns/new/problem", new.problem_part, name="new_campaign_problem"),
+    path("campaigns/<int:pk>/", campaigns.campaign, name="campaign"),
+    path("campaigns/<int:pk>/earlier", campaigns.earlier, name="campaign_earlier"),
+    re_path(r"^campaigns/(?P<pk>\d{1,18})/(?P<verb>start|pause|resume|stop)$", control.control, name="campaign_control"),
+    path("campaigns/<int:pk>/steer", control.steer, name="campaign_steer"),
+    path("campaigns/<int:pk>/ideas", control.add_idea, name="campaign_add_idea"),
+    path("campaigns/<int:pk>/ideas/strike", control.strike_idea, name="campaign_strike_idea"),
+    path("campaigns/<int:pk>/attempts/<int:number>/", attempts.attempt, name="attempt"),
+    path("campaigns/<int:pk>/attempts/<int:number>/diff", attempts.diff, name="attempt_diff"),
+    path("campaigns/<int:pk>/attempts/<int:number>/peek", attempts.peek, name="attempt_peek"),
+    path("campaigns/<int:pk>/attempts/<int:number>/report.json", attempts.report, name="attempt_report"),
+    path("flags/<int:pk>/decide", control.decide_flag, name="flag_decide"),
+    path("review/", review.queue, name="review"),
+    path("review/<int:pk>/", review.candidate, name="review_candidate"),
+    path("review/<int:pk>/signature", review.signature, name="review_signature"),
+    path("review/<int:pk>/approve", review.approve, name="review_approve"),
+    path("review/<int:pk>/reject", review.reject, name="review_reject"),
+]
+
+websocket_urlpatterns = [
+    path("ws/campaigns/<int:campaign_id>", CampaignConsumer.as_asgi()),
+    path("ws/home", HomeConsumer.as_asgi()),
+]

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from campaigns.models import Attempt, Campaign, FlagState, State, Verdict
+from campaigns.presenters.chart import sparklines
+from campaigns.presenters.review import waiting
+from profiling.models import Profile
+
+SHOWN = 8
+
+
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    """What needs the person now. ``?part=1`` gives the live part alone, for the socket's "something changed"."""
+    template = "_home.html" if request.GET.get("part") else "home.html"
+    return render(request, template, what_needs_me())
+
+
+def what_needs_me() -> dict[str, Any]:
+    running = list(with_counts(Campaign.objects.filter(state__in=(State.QUEUED, State.RUNNING, State.PAUSED)))[:20])
+    ended = list(with_counts(Campaign.objects.filter(ended_at__isnull=False)).order_by("-ended_at")[:5])
+    return {
+        "approvals": waiting().select_related("campaign", "idea")[:SHOWN],
+        "flagged": flagged()[:SHOWN],
+        "running": running,
+        "ended": ended,
+        "sparks": sparklines([*running, *ended]),
+        "profiles": Profile.objects.order_by("-created_at")[:6],
+        "is_new": not Campaign.objects.exists(),
+    }
+
+
+def flagged() -> Any:
+    """Attempts that a detector stopped and that no person has looked at."""
+    blocked = Attempt.objects.filter(verdict=Verdict.FLAGGED, flags__state=FlagState.OPEN)
+    return blocked.distinct().select_related("campaign").prefetch_related("flags").order_by("-judged_at")
+
+
+def with_counts(campaigns: Any) -> Any:
+    return campaigns.select_related("created_by").annotate(
+        n_judged=Count("attempts", filter=~Q(attempts__verdict="")),
+        n_kept=Count("attempts", filter=kept_by_attempt()),
+        n_waiting=Count("attempts", filter=Q(attempts__verdict=Verdict.KEPT, attempts__decision="")),
+    )
+
+
+def kept_by_attempt() -> Q:
+    return Q(attempts__verdict=Verdict.KEPT) & ~Q(attempts__decision="rejected")
