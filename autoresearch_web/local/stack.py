@@ -103,7 +103,12 @@ class Stack:
             web.is_ready = lambda: healthy(f"http://{self.host}:{self.port}/healthz")
             services.append(web)
         self._begin(services, 60)
-        state_path().write_text(json.dumps({"pid": os.getpid(), "url": self.url if self.web else None, "redis": settings.REDIS_URL}))
+        self._write_state()
+
+    def _write_state(self) -> None:
+        pids = {service.name: service.process.pid for service in self.services if service.process}
+        state = {"pid": os.getpid(), "url": self.url if self.web else None, "services": pids}
+        state_path().write_text(json.dumps(state))
 
     def _begin(self, services: list[Service], within_s: float) -> None:
         for service in services:
@@ -133,6 +138,7 @@ class Stack:
             if not self.ending and (status := service.died()) is not None:
                 prefixed("up", f"{service.name} ended with status {status}; starting it again")
                 service.restart()
+                self._write_state()
 
     def keep(self) -> None:
         """Restart what dies, until ``ending`` is set by a signal."""

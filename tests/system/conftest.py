@@ -1,0 +1,93 @@
+"""A whole product of its own for these tests: ``manage.py up`` in a data folder of its own, as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoresearch_web.local.guard import kill_sessions, session_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def until(what: Callable[[], Any], within_s: float, why: str) -> Any:
+    """The first true value of ``what()``; fails after ``within_s``."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if value := what():
+            return value
+        time.sleep(0.005)
+    raise AssertionError(f"not within {within_s} s: {why}")
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Product:
+    """A running product, looked at from outside."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.port = free_port()
+        keep = {k: v for k, v in os.environ.items() if k not in ("REDIS_URL", "DATABASE_URL", "DJANGO_SETTINGS_MODULE")}
+        self.env = {**keep, "AUTORESEARCH_HOME": str(home), "LOST_AFTER_S": "4"}
+        self.output = home / "up.log"
+
+    def start(self) -> None:
+        with self.output.open("ab") as log:
+            argv = [sys.executable, "manage.py", "up", "--port", str(self.port)]
+            self.process = subprocess.Popen(argv, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
+        until(lambda: (self.home / "up.json").exists() or self.process.poll() is not None, 60, "manage.py up is ready")
+        assert self.process.poll() is None, self.output.read_text()
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(30)
+
+    @property
+    def services(self) -> dict[str, int]:
+        return json.loads((self.home / "up.json").read_text())["services"]
+
+    def kill_service(self, name: str) -> None:
+        """SIGKILL a worker and all of its children, as a machine does that loses power."""
+        kill_sessions({self.services[name]})
+
+    def processes(self) -> list[int]:
+        """Every process of every service."""
+        leaders = set(self.services.values())
+        return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and session_of(int(p.name)) in leaders]
+
+    def manage(self, *words: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "manage.py", *words]
+        return subprocess.run(argv, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False)
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        argv = [sys.executable, "manage.py", *words]
+        return subprocess.Popen(argv, cwd=ROOT, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(f"file:{self.home / 'autoresearch.sqlite3'}?mode=ro", uri=True, timeout=10) as db:
+            return db.execute(sql, values).fetchall()
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    made = Product(tmp_path_factory.mktemp("home"))
+    made.start()
+    yield made
+    made.stop()
