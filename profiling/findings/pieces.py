@@ -1,0 +1,109 @@
+"""The same work in N pieces: sibling NVTX ranges that differ by a number only, best shown where others need fewer."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiling.findings.finding import Facts, Finding
+from profiling.trace import Trace
+from profiling.words import count, duration, percent
+
+MIN_PIECES = 4
+LOOPS = re.compile(r"step|iter|epoch|batch|layer|token|request|stage|expert|rank|microb", re.IGNORECASE)
+"""Ranges that repeat because the work does, not because it was cut up."""
+BUSY_ENOUGH = 0.6
+"""Pieces that keep the GPU this busy are no problem of their number."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """One parent range and its pieces, all with the same name but for digits."""
+
+    parent: int
+    pieces: list[int]
+
+
+def find(facts: Facts) -> list[Finding]:
+    trace = facts.trace
+    groups = splits(trace)
+    found = (describe(facts, parent_name, template, parts) for (parent_name, template), parts in groups.items())
+    return [finding for finding in found if finding]
+
+
+def splits(trace: Trace) -> dict[tuple[int, str], list[Split]]:
+    """By (parent's name, template): every parent with its numbered pieces, GPU work inside or not."""
+    nvtx = trace.nvtx
+    templates = {int(i): re.sub(r"\d+", "#", trace.store.name(int(i))) for i in np.unique(nvtx["name"])}
+    inner = np.flatnonzero((nvtx["parent"] >= 0) & nvtx["nested"])
+    by_parent: dict[tuple[int, str], list[int]] = defaultdict(list)
+    names, parents = nvtx["name"][inner].tolist(), nvtx["parent"][inner].tolist()
+    for index, name, parent in zip(inner.tolist(), names, parents, strict=True):
+        if not LOOPS.search(templates[name]):
+            by_parent[parent, templates[name]].append(index)
+    result: dict[tuple[int, str], list[Split]] = defaultdict(list)
+    for (parent, template), pieces in by_parent.items():
+        result[int(nvtx["name"][parent]), template].append(Split(parent, pieces))
+    return result
+
+
+def describe(facts: Facts, parent_name: int, template: str, parts: list[Split]) -> Finding | None:
+    trace, totals = facts.trace, facts.trace.nvtx_totals
+    working = [s for s in parts if totals["events"][s.parent] > 0]
+    most = max((len(s.pieces) for s in working), default=0)
+    many = [s for s in working if len(s.pieces) == most]
+    few = [s for s in working if len(s.pieces) * 2 <= most]
+    if most < MIN_PIECES or not numbered(trace, many[0].pieces):
+        return None
+    piece_busy = share_busy(trace, [p for s in many for p in s.pieces])
+    slow, quick = (median_span(trace, [s.parent for s in group]) for group in (many, few))
+    if piece_busy > BUSY_ENOUGH and not (few and quick < 0.9 * slow):
+        return None
+    first, last = (trace.store.name(int(trace.nvtx["name"][many[0].pieces[i]])) for i in (0, -1))
+    parent = trace.store.name(parent_name)
+    events = int(np.median([totals["events"][p] for s in many for p in s.pieces]))
+    evidence = (
+        f"{first} … {last} stand inside {parent}, {count(len(many), 'time')} over: "
+        f"{count(events, 'GPU operation')} a piece, the GPU busy {percent(piece_busy)} of a piece."
+    )
+    saving = int((1 - piece_busy) * slow * len(many))
+    if few and quick < slow:
+        saving = int((slow - quick) * len(many))
+        evidence += (
+            f" In “{root_name(trace, few[0].parent)}” the same range has "
+            f"{count(len(few[0].pieces), 'piece')} and takes {duration(quick)} instead of {duration(slow)}."
+        )
+    start, end = region(trace, many)
+    return Finding("pieces", f"The same work in {most} pieces", evidence, start, end, saving)
+
+
+def numbered(trace: Trace, pieces: list[int]) -> bool:
+    """Digits in every name, and not the same name throughout."""
+    names = {trace.store.name(int(trace.nvtx["name"][p])) for p in pieces}
+    return len(names) > 1 and all(re.search(r"\d", name) for name in names)
+
+
+def median_span(trace: Trace, ranges: list[int]) -> float:
+    """Median time on the GPU from the first to the last event launched in each range, ns."""
+    totals = trace.nvtx_totals
+    return float(np.median(totals["last"][ranges] - totals["first"][ranges])) if ranges else float("inf")
+
+
+def share_busy(trace: Trace, ranges: list[int]) -> float:
+    totals = trace.nvtx_totals
+    working = np.array([r for r in ranges if totals["events"][r] > 0], np.int64)
+    span = (totals["last"][working] - totals["first"][working]).sum()
+    return min(1.0, float(totals["gpu_ns"][working].sum() / max(1, span)))
+
+
+def root_name(trace: Trace, nvtx: int) -> str:
+    return trace.store.name(int(trace.nvtx["name"][trace.root(nvtx)]))
+
+
+def region(trace: Trace, many: list[Split]) -> tuple[int, int]:
+    """The outermost ranges around the parents, from the first to the last that follows without another between."""
+    roots = sorted({trace.root(s.parent) for s in many})
+    return int(trace.nvtx["start"][roots[0]]), max(int(trace.nvtx["end"][r]) for r in roots)

@@ -1,0 +1,65 @@
+"""One entry point for every profile format. No Django here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from profiling import report, store_writer
+from profiling.events import Capture
+from profiling.importers import nsys
+from profiling.importers.limits import Limits, Progress, Refused
+from profiling.importers.sniff import sniff
+
+__all__ = ["Imported", "Limits", "Progress", "Refused", "import_profile"]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import found. ``report`` is plain data: the keys that `manage.py import_profile --json` prints."""
+
+    store_dir: Path
+    report: dict[str, Any]
+
+
+def import_profile(
+    path: Path,
+    store_dir: Path,
+    progress: Progress = lambda percent, phase: None,
+    limits: Limits | None = None,
+    name: str = "",
+) -> Imported:
+    """Read the profile ``path`` into a store below ``store_dir`` and say what stands out.
+
+    :param store_dir: made when absent; written to be complete or not to be there (a temporary folder, then a rename).
+    :param progress: called with percent and phase; may raise to stop the import.
+    :param name: the upload's own name, for messages.
+    :raises Refused: when the file is no profile that can be read; says what it is and what to do.
+    """
+    limits, started = limits or Limits(), time.monotonic()
+    progress(0, "looking at the file")
+    capture = read_capture(path, progress, limits, name)
+    progress(88, "sorting events into lanes")
+    limits.check()
+    store_writer.write(capture, store_dir)
+    progress(95, "looking for what stands out")
+    limits.check()
+    result = report.build(store_dir)
+    result["seconds"] = round(time.monotonic() - started, 3)
+    progress(100, "done")
+    return Imported(store_dir, result)
+
+
+def read_capture(path: Path, progress: Progress, limits: Limits, name: str = "") -> Capture:
+    """The importer for the content of ``path``. A new format is one more line here, and one file."""
+    kind = sniff(path, name)
+    if kind == "sqlite":
+        return nsys.read(path, progress, limits)
+    words = {"ncu-rep": "an Nsight Compute report (.ncu-rep)", "json": "a JSON file", "gzip": "a gzip file"}
+    raise Refused(
+        f"{words[kind]}: this version reads Nsight Systems exports only",
+        "Capture with `nsys profile`, then upload the result of `nsys export --type sqlite FILE.nsys-rep`.",
+        format=kind,
+    )

@@ -1,0 +1,129 @@
+"""A store seen as tables that findings ask questions of: GPU events by start, calls, NVTX ranges."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from profiling import lanes
+from profiling.events import Column, Kind, Table
+from profiling.store import Store
+
+NOT_A_CALL = -1
+
+
+class Trace:
+    """Tables are dicts of equally long arrays. Times in ns."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def _side(self, prefix: str, columns: tuple[str, ...]) -> Table:
+        event = self.store.column(f"{prefix}_event")
+        shared = {name: self.store.column(name)[event] for name in ("start", "end", "name")}
+        return shared | {name: self.store.column(f"{prefix}_{name}") for name in columns} | {"event": event}
+
+    @cached_property
+    def gpu(self) -> Table:
+        """Every kernel, copy, memset and opaque graph, by start; ``launch`` and ``nvtx`` index the other tables."""
+        columns = ("device", "stream", "launch", "nvtx", "graph_node", "src_kind", "dst_kind", "bytes", "full_name")
+        table = self._side("gpu", columns)
+        table["kind"] = self.store.column("kind")[table["event"]]
+        order = np.argsort(table["start"], kind="stable")
+        return {name: column[order] for name, column in table.items()}
+
+    @cached_property
+    def api(self) -> Table:
+        return self._side("api", ("thread",))
+
+    @cached_property
+    def nvtx(self) -> Table:
+        return self._side("nvtx", ("thread", "domain", "parent", "nested"))
+
+    @property
+    def devices(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.store.meta["devices"]
+        return found
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """First start to last end on the GPUs; of all events where no GPU event was captured."""
+        if not self.devices:
+            return self.store.meta["start_ns"], self.store.meta["end_ns"]
+        return min(d["start_ns"] for d in self.devices), max(d["end_ns"] for d in self.devices)
+
+    def busy(self, device: dict[str, Any]) -> tuple[Column, Column]:
+        """The intervals in which the device does anything."""
+        part = slice(device["first"], device["last"])
+        return self.store.column("busy_start")[part], self.store.column("busy_end")[part]
+
+    @cached_property
+    def is_kernel(self) -> Column:
+        return self.gpu["kind"] == Kind.KERNEL
+
+    @cached_property
+    def launched_alone(self) -> Column:
+        """Kernels that a call of their own launched: not nodes of a graph."""
+        return self.is_kernel & (self.gpu["graph_node"] <= 0)
+
+    def call_words(self, index: int) -> str:
+        return self.store.name(int(self.api["name"][index])) if index >= 0 else "an unrecorded call"
+
+    def names_with(self, *parts: str) -> Column:
+        """Ids of names that contain one of the parts."""
+        return np.unique(np.concatenate([self.store.names_matching(part) for part in parts]))
+
+    @cached_property
+    def communication(self) -> Column:
+        """Kernels of the collective libraries, by name."""
+        names = self.names_with("nccl", "rccl", "nvshmem", "all_reduce", "allreduce", "all_gather", "reduce_scatter")
+        return self.is_kernel & np.isin(self.gpu["name"], names)
+
+    def exposed_ns(self, mask: Column) -> int:
+        """Time in which a GPU runs events of the mask and nothing else, over all GPUs."""
+        total = 0
+        for device in self.devices:
+            mine = self.gpu["device"] == device["id"]
+            inside = lanes.union(self.gpu["start"][mine & mask], self.gpu["end"][mine & mask])
+            others = lanes.union(self.gpu["start"][mine & ~mask], self.gpu["end"][mine & ~mask])
+            length = int((inside[1] - inside[0]).sum())
+            total += length - int(lanes.overlap_ns(*others, *inside).sum()) if len(inside[0]) else 0
+        return total
+
+    @cached_property
+    def nvtx_totals(self) -> Table:
+        """Per NVTX range, over all that was launched inside: GPU events, their time, first start, last end (ns)."""
+        size = len(self.nvtx["start"])
+        most = np.iinfo(np.int64).max
+        result: Table = {
+            "events": np.zeros(size, np.int64),
+            "gpu_ns": np.zeros(size, np.int64),
+            "first": np.full(size, most),
+            "last": np.full(size, -most),
+        }
+        length = self.gpu["end"] - self.gpu["start"]
+        rows = np.flatnonzero(self.gpu["nvtx"] >= 0)
+        at = self.gpu["nvtx"][rows].astype(np.int64)
+        while len(rows):
+            np.add.at(result["events"], at, 1)
+            np.add.at(result["gpu_ns"], at, length[rows])
+            np.minimum.at(result["first"], at, self.gpu["start"][rows])
+            np.maximum.at(result["last"], at, self.gpu["end"][rows])
+            above = self.nvtx["parent"][at].astype(np.int64)
+            rows, at = rows[above >= 0], above[above >= 0]
+        return result
+
+    def root(self, nvtx: int) -> int:
+        while (parent := int(self.nvtx["parent"][nvtx])) >= 0:
+            nvtx = parent
+        return nvtx
+
+    def path(self, nvtx: int) -> list[str]:
+        """Names from the outermost range to this one."""
+        names: list[str] = []
+        while nvtx >= 0:
+            names.insert(0, self.store.name(int(self.nvtx["name"][nvtx])))
+            nvtx = int(self.nvtx["parent"][nvtx])
+        return names
