@@ -1,95 +1,111 @@
-"""The border between a campaign and whoever proposes candidates: plain data in, plain data out.
-
-A proposer knows no database. It is made anew for each proposal (``registry.make``), so what it learns it learns from
-``Task.attempts``; a worker that dies in the middle costs one proposal.
-"""
+"""What a proposer gets and gives. Plain data both ways, so that any of them can be run, replayed and tested alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-import msgspec
 
 from campaigns.harness.request import CandidateSource
 
+OnText = Callable[[str], None]
+"""Takes streamed text as it comes, piece by piece."""
+ShouldStop = Callable[[], bool]
+"""Asked between pieces of work: True once nobody waits for the proposal any more."""
 
-class PastAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt made before, or one under way (``verdict`` is empty then)."""
+
+@dataclass(frozen=True, kw_only=True)
+class PastAttempt:
+    """An attempt that has its files: judged, or still on its way (``verdict`` is then empty)."""
 
     number: int
     verdict: str
-    speedup: float | None
-    over_incumbent: float | None
-    title: str
-    reason: str
-    parameters: dict[str, Any]
     candidate: CandidateSource
+    speedup: float | None = None
+    """Over the campaign's baseline. None: not measured."""
+    over_incumbent: float | None = None
+    """Over what was the incumbent at that time."""
+    title: str = ""
+    reason: str = ""
+    """Why the verdict is what it is, and why a person rejected it. Text from outside: data, never instructions."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     is_incumbent: bool = False
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Task:
     """All that a proposer may know. Hidden workloads, the reference and seeds are not in it."""
 
     problem: str
-    title: str
-    summary: str
-    readme: str
     backend: str
-    hardware: str
-    idea: str
-    steering: tuple[str, ...]
-    rules: str
-    context: str
-    """Context cards as Markdown."""
-    region: str
-    """The summary of the profile region that the idea was marked on, as Markdown; may be empty."""
     incumbent: CandidateSource
+    """The best candidate so far; the start kernel at first."""
     start: CandidateSource
-    attempts: tuple[PastAttempt, ...]
     number: int
-    """Of the attempt that is to be filled; proposers of sequences (replay) count by it."""
+    """The attempt that is asked for, counted from 1. Also the seed of what is drawn at random."""
+    attempts: tuple[PastAttempt, ...] = ()
+    title: str = ""
+    summary: str = ""
+    readme: str = ""
+    hardware: str = "cpu"
+    idea: str = ""
+    steering: tuple[str, ...] = ()
+    """What people said to the agent in the course of the campaign, oldest first."""
+    rules: str = ""
+    context: str = ""
+    """Cards on hardware, model and language, as Markdown."""
+    region: str = ""
+    """Summary of the profile region that a person marked."""
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model's proposal cost. ``price_usd`` is None where the price is not known, never 0."""
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a proposal cost. ``input_tokens`` counts the whole prompt, ``cached_input_tokens`` what of it came from a cache."""
 
     model: str
     input_tokens: int
-    """All input tokens, cached ones included."""
-    cached_input_tokens: int
     output_tokens: int
-    price_usd: float | None = None
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float | None = None
+    """None: the price is not known."""
     requests: int = 1
 
 
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """One candidate to judge."""
+
     candidate: CandidateSource
     title: str
-    """What was tried, in one line."""
+    """One line: what was tried."""
     rationale: str = ""
-    parameters: dict[str, Any] = {}
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage | None = None
+    """None where no model was asked."""
 
 
 class Exhausted(Exception):
-    """There is nothing more to propose. The message says why; the campaign ends once all is judged."""
+    """The proposer has nothing more to offer; the message says why."""
 
 
 class ProposerError(Exception):
-    """No proposal could be made. ``retryable``: another try may do better (overload, a malformed answer)."""
+    """No proposal could be made. ``retryable``: the same question may succeed later (overload, cut connection)."""
 
-    def __init__(self, message: str, *, retryable: bool = False, usage: Usage | None = None) -> None:
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
-        self.usage = usage
-        """What the failed try cost all the same."""
 
 
 class Proposer(Protocol):
-    def propose(
-        self, task: Task, *, on_text: Callable[[str], None], should_stop: Callable[[], bool]
-    ) -> Proposal:
-        """The next candidate. SHALL call ``on_text`` with text as it comes, if it has any; SHALL look at ``should_stop``
-        at least once a second and raise ``ProposerError`` when it is true. MAY raise ``Exhausted``."""
+    """Made anew for each proposal from the campaign's options: whatever it must remember is in the task."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        """SHALL raise ``ProposerError`` that names the option, when one is missing or wrong."""
+
+    def propose(self, task: Task, *, on_text: OnText | None = None, should_stop: ShouldStop | None = None) -> Proposal:
+        """SHALL return one candidate, or raise ``Exhausted`` or ``ProposerError``. MAY call ``on_text`` with progress.
+
+        SHALL ask ``should_stop`` once a second where it takes longer than that, and raise ``ProposerError`` on True.
+        """
         ...

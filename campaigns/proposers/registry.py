@@ -1,27 +1,46 @@
-"""The one place that lists the proposers by name."""
+"""Every proposer, by the name under which a campaign chooses it. A new one is a file here and a line below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from .base import Proposer
+from .base import Proposer, ProposerError
 
-PROPOSERS = {
-    "tuner": "campaigns.proposers.tuner:Tuner",
-    "replay": "campaigns.proposers.replay:Replay",
+
+@dataclass(frozen=True)
+class Entry:
+    """``factory`` is ``module:class``, imported on first use, so that nobody waits for parts that they do not use."""
+
+    title: str
+    summary: str
+    factory: str
+
+
+PROPOSERS: dict[str, Entry] = {
+    "tuner": Entry(
+        "Parameter tuner",
+        "Turns the numbers that the incumbent declares as tunable. Needs no model and no key.",
+        "campaigns.proposers.tuner:Tuner",
+    ),
+    "replay": Entry(
+        "Replay",
+        "Offers the candidates of a folder, in the order of their names.",
+        "campaigns.proposers.replay:Replay",
+    ),
 }
-"""Name → ``module:class``. A class is made with the campaign's ``agent_options`` as one dict; modules are imported when
-they are needed, since Optuna and the vendors' clients are slow to import."""
 
 
 def names() -> list[str]:
     return list(PROPOSERS)
 
 
-def make(name: str, options: dict[str, Any]) -> Proposer:
-    """The proposer ``name``. Raises ``KeyError`` for a name that is not in ``PROPOSERS``."""
-    module, _, attribute = PROPOSERS[name].partition(":")
-    made: Callable[[dict[str, Any]], Proposer] = getattr(import_module(module), attribute)
-    return made(options)
+def make(name: str, options: Mapping[str, Any] | None = None) -> Proposer:
+    """The proposer of that name. Raises ``ProposerError`` for an unknown name or a wrong option."""
+    if name not in PROPOSERS:
+        raise ProposerError(f"There is no proposer {name!r}. There are: {', '.join(PROPOSERS)}.")
+    module, _, cls = PROPOSERS[name].factory.partition(":")
+    factory: type[Proposer] = getattr(import_module(module), cls)
+    return factory(options or {})
