@@ -153,6 +153,8 @@ FILE_UPLOAD_TEMP_DIR.mkdir(exist_ok=True, mode=0o700)
 FILE_UPLOAD_MAX_MEMORY_SIZE = 4 << 20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 << 20
 PROFILE_MAX_BYTES = env_int("PROFILE_MAX_BYTES", 4 << 30)
+PROFILE_IMPORT_LIMIT_S = env_int("PROFILE_IMPORT_LIMIT_S", 900)
+PROFILE_IMPORT_MEMORY_BYTES = env_int("PROFILE_IMPORT_MEMORY_BYTES", 4 << 30)
 
 # The broker. `manage.py up` sets REDIS_URL for all that it starts; with none set, its socket in the data folder is used.
 def socket_path(home: Path) -> Path:
