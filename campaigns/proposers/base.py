@@ -60,7 +60,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What a proposal cost. ``input_tokens`` counts the whole prompt, ``cached_input_tokens`` what of it came from a cache."""
+    """What a proposal cost. ``input_tokens`` is the whole prompt, ``cached_input_tokens`` its part from a cache."""
 
     model: str
     input_tokens: int

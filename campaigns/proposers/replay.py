@@ -15,7 +15,7 @@ from .base import Exhausted, OnText, Proposal, ProposerError, ShouldStop, Task
 
 ENTRY_SUFFIXES = {".cpp", ".cu", ".py"}
 TITLE_LENGTH = 200
-_COMMENT = re.compile(r"\A\s*(?://|/\*|#(?!\s*include|\s*pragma|\s*define|!)|\"\"\")[\s*]*(?P<text>[^\n]*)")
+_COMMENT = re.compile(r"\A\s*(?://|/\*|#(?!\s*include|\s*pragma|\s*define|!)|\"\"\")[ \t*]*(?P<text>[^\n]*)")
 
 
 class Replay:

@@ -1,7 +1,7 @@
 """Turns the parameters that the incumbent's source declares as tunable, by Optuna's TPE.
 
 Nothing is kept between calls: the study is built anew from the campaign's attempts. Source of the method: Bergstra
-et al., "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011; multivariate after Falkner et al., "BOHB", ICML 2018.
+et al., "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011; multivariate: Falkner et al., "BOHB", ICML 2018.
 """
 
 from __future__ import annotations
