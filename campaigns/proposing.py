@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from campaigns import dispatch, notify, progress
-from campaigns.harness.candidate import sha256_of
+from campaigns.harness.candidate import normalised_sha256
 from campaigns.harness.problem import load_problem
 from campaigns.models import Attempt, Campaign, Event, Phase, State
 from campaigns.proposers import registry
@@ -132,7 +132,7 @@ def accept(attempt: Attempt, claim: str, proposal: Proposal) -> None:
             backend=proposal.candidate.backend,
             files=dict(proposal.candidate.files),
             parameters=dict(proposal.parameters),
-            source_sha256=sha256_of(proposal.candidate),
+            source_sha256=normalised_sha256(proposal.candidate),
             proposer=attempt.campaign.agent,
             usage=msgspec.to_builtins(proposal.usage) if proposal.usage else {},
             proposed_at=timezone.now(),

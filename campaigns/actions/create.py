@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +11,8 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
 from campaigns import catalog
-from campaigns.harness.problem import ProblemError, load_problem, read_folder, sha256_of
+from campaigns.harness.errors import ProblemError
+from campaigns.harness.problem import load_problem, read_folder
 from campaigns.models import Campaign, Event, Gate, Idea
 from campaigns.proposers import registry
 from profiling.models import Region
@@ -60,15 +61,15 @@ def create(new: NewCampaign, person: AbstractBaseUser | None) -> Campaign:
         raise ActionError("The target speed-up is a number above 0, such as 2.5.")
     if new.agent == "replay":
         check_replay(new)
-    start = problem.start_candidate(backend)
+    start = problem.start[backend]
     with transaction.atomic():
         campaign = Campaign.objects.create(
             title=new.title.strip()[:200] or f"{problem.title} on {new.hardware}",
             problem=problem.name,
             problem_files=files,
-            problem_sha256=sha256_of(files),
+            problem_sha256=problem.sha256,
             backend=backend,
-            start_files=dict(start.files),
+            start_files={PurePosixPath(start).name: files[start]},
             baseline=baseline,
             hardware=new.hardware,
             agent=new.agent,
