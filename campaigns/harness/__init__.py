@@ -1,5 +1,6 @@
-"""The verdict harness: it builds, checks and times one candidate kernel against a problem.
+"""The evaluator: one candidate in, evidence out. It knows neither Django nor the database. See ``docs/harness.md``."""
 
-Nothing in this package imports Django. ``evaluate(request)`` takes plain data and returns plain data, so it runs on a
-GPU host that has the broker and nothing else.
-"""
+from __future__ import annotations
+
+HARNESS_VERSION = "1"
+"""Part of what an approval names: raised when the same candidate could be judged differently."""

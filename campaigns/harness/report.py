@@ -20,6 +20,7 @@ Outcome = Literal[
     "launch_failed",  # built, but crashed or raised when it was called
     "timed_out",
     "out_of_memory",
+    "flagged",  # stopped at a blocking finding, before it was measured
     "infrastructure",  # the harness could not measure, and the candidate is not to blame
 ]
 
@@ -54,7 +55,7 @@ class StageResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload: errors and tolerances as max |out − ref| ÷ RMS(ref), times in µs per call."""
+    """One workload. ``error`` is max |out − ref| ÷ (RMS(ref) + |ref|), right when at most ``tolerance``. Times: µs a call."""
 
     name: str
     hidden: bool

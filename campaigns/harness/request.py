@@ -36,4 +36,6 @@ class EvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     time_limit_s: float = 300.0
     seed: int | None = None
     """Only for tests that must repeat a run; ``None`` draws a secret seed from the operating system."""
+    dismissed: list[str] = []
+    """Rules whose blocking findings a person has dismissed for this candidate: they are noted and block no more."""
     schema: int = REQUEST_SCHEMA

@@ -1,0 +1,22 @@
+"""The backends, listed once."""
+
+from __future__ import annotations
+
+from ..errors import CandidateError
+from .base import Backend, Built
+from .cpp import Cpp
+from .torch import Torch
+
+BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Cpp(), Torch())}
+
+__all__ = ["BACKENDS", "Backend", "Built", "get"]
+
+
+def get(name: str) -> Backend:
+    """Raises ``CandidateError`` for one that is unknown or cannot be used here."""
+    backend = BACKENDS.get(name)
+    if backend is None:
+        raise CandidateError(f"backend {name!r} cannot be judged here: there are {', '.join(BACKENDS)}")
+    if why := backend.missing():
+        raise CandidateError(f"backend {name!r} cannot be used here: {why}")
+    return backend

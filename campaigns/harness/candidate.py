@@ -1,0 +1,168 @@
+"""Candidates as files: loading, hashing, and the tunable parameters that their sources declare."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tokenize
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from .cpp_tokens import tokens as cpp_tokens
+from .errors import CandidateError
+from .problem import files_sha256
+from .request import CandidateSource
+
+ENTRY = {"cpp": "kernel.cpp", "cuda": "kernel.cu", "torch": "kernel.py", "triton": "kernel.py", "cutedsl": "kernel.py"}
+SUFFIXES = {".cpp", ".cu", ".cuh", ".h", ".hpp", ".py"}
+MAX_SOURCE_BYTES = 1 << 20
+_TUNABLE = re.compile(
+    r"^(?P<head>[^#\n]*?\b(?P<name>[A-Za-z_]\w*)(?:\s*:\s*[\w.]+)?\s*=\s*)(?P<value>[^;#=\n]+?)"
+    r"(?P<tail>\s*;?\s*(?://|\#)\s*tunable:\s*(?P<choices>[^\n]+?)\s*)$",
+    re.MULTILINE,
+)
+
+
+class Tunable(msgspec.Struct, frozen=True, kw_only=True):
+    """One declared parameter. Values are kept as written in the source (``"1024"``, ``"true"``)."""
+
+    name: str
+    value: str
+    choices: list[str]
+    path: str
+    line: int
+
+
+def load_candidate(path: str | Path, backend: str | None = None) -> CandidateSource:
+    """A candidate from a file or a folder. Raises ``CandidateError`` with what is wrong and what to do."""
+    where = Path(path)
+    if where.is_file():
+        files = {where.name: _read(where)}
+    elif where.is_dir():
+        paths = [p for p in sorted(where.rglob("*")) if p.suffix in SUFFIXES and p.is_file() and not p.is_symlink()]
+        files = {p.relative_to(where).as_posix(): _read(p) for p in paths if "__pycache__" not in p.parts}
+    else:
+        raise CandidateError(f"{where}: no such file or folder")
+    if not files:
+        raise CandidateError(f"{where}: holds no source file ({', '.join(sorted(SUFFIXES))})")
+    backend = backend or guess_backend(files)
+    if backend not in ENTRY:
+        raise CandidateError(f"unknown backend {backend!r}: one of {', '.join(ENTRY)}")
+    source = CandidateSource(backend=backend, files=files)
+    entry_path(source)
+    return source
+
+
+def _read(path: Path) -> str:
+    if path.stat().st_size > MAX_SOURCE_BYTES:
+        raise CandidateError(f"{path}: {path.stat().st_size} bytes of source; at most {MAX_SOURCE_BYTES} are taken")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise CandidateError(f"{path}: not UTF-8 text") from None
+    except OSError as error:
+        raise CandidateError(f"{path}: {error.strerror}") from None
+
+
+def guess_backend(files: Mapping[str, str]) -> str:
+    """The backend by suffix: .cpp, .cu; a Python file is ``triton`` when it imports triton, ``cutedsl`` when cutlass."""
+    suffixes = {Path(name).suffix for name in files}
+    if ".cu" in suffixes:
+        return "cuda"
+    if ".cpp" in suffixes:
+        return "cpp"
+    text = "\n".join(files[name] for name in files if name.endswith(".py"))
+    for module, backend in (("triton", "triton"), ("cutlass", "cutedsl")):
+        if re.search(rf"^\s*(?:import|from)\s+{module}\b", text, re.MULTILINE):
+            return backend
+    if ".py" in suffixes:
+        return "torch"
+    raise CandidateError("no .py, .cpp or .cu file among the sources: name the backend")
+
+
+def entry_path(source: CandidateSource) -> str:
+    """The path of the file that holds ``run``."""
+    entry = ENTRY.get(source.backend)
+    if entry is None:
+        raise CandidateError(f"unknown backend {source.backend!r}: one of {', '.join(ENTRY)}")
+    for path in source.files:
+        if path.startswith("/") or ".." in path.split("/") or "\\" in path or "\0" in path:
+            raise CandidateError(f"{path!r}: a source path is relative and stays in its folder")
+    if entry in source.files:
+        return entry
+    same = [p for p in source.files if Path(p).suffix == Path(entry).suffix]
+    if len(same) == 1:
+        return same[0]
+    raise CandidateError(
+        f"backend {source.backend} needs one {entry}; there are {', '.join(source.files) or 'no files'}"
+    )
+
+
+def sha256(source: CandidateSource) -> str:
+    return files_sha256({**source.files, "\0backend": source.backend})
+
+
+def normalised_sha256(source: CandidateSource) -> str:
+    """A hash that comments and white space do not change: two candidates with the same one are the same program."""
+    return files_sha256({path: _normalised(path, text) for path, text in source.files.items()})
+
+
+def _normalised(path: str, text: str) -> str:
+    return _normalised_python(text) if path.endswith(".py") else " ".join(t.text for t in cpp_tokens(text))
+
+
+def _normalised_python(text: str) -> str:
+    dropped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    kinds = {tokenize.NEWLINE: "\n", tokenize.INDENT: "{", tokenize.DEDENT: "}"}
+    parts = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in kinds:
+                parts.append(kinds[token.type])
+            elif token.type not in dropped:
+                parts.append(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        return hashlib.sha256(text.encode()).hexdigest()
+    return " ".join(parts)
+
+
+def tunables(source: CandidateSource) -> list[Tunable]:
+    """The parameters declared in the sources, in the order of their lines. Raises ``CandidateError`` for a wrong one."""
+    found: dict[str, Tunable] = {}
+    for path in sorted(source.files, key=lambda p: (p != entry_path(source), p)):
+        text = source.files[path]
+        for match in _TUNABLE.finditer(text):
+            line = text.count("\n", 0, match.start("value")) + 1
+            choices = [c.strip() for c in match["choices"].split(",") if c.strip()]
+            value = match["value"].strip()
+            if value not in choices:
+                raise CandidateError(f"{path}:{line}: {match['name']} = {value} is not among its choices {choices}")
+            if match["name"] in found:
+                raise CandidateError(f"{path}:{line}: tunable {match['name']} is declared twice")
+            found[match["name"]] = Tunable(name=match["name"], value=value, choices=choices, path=path, line=line)
+    return list(found.values())
+
+
+def with_values(source: CandidateSource, values: Mapping[str, object]) -> CandidateSource:
+    """The same source with other values of its tunables, and nothing else changed. Values must be among the choices."""
+    declared = {t.name: t for t in tunables(source)}
+    wanted = {name: _spelling(value) for name, value in values.items()}
+    for name, value in wanted.items():
+        if name not in declared:
+            raise CandidateError(f"no tunable {name!r}: there are {', '.join(declared) or 'none'}")
+        if value not in declared[name].choices:
+            raise CandidateError(f"{name} = {value}: not among its choices {declared[name].choices}")
+
+    def rewrite(match: re.Match[str]) -> str:
+        value = wanted.get(match["name"], match["value"])
+        return f"{match['head']}{value}{match['tail']}"
+
+    files = {path: _TUNABLE.sub(rewrite, text) for path, text in source.files.items()}
+    return CandidateSource(backend=source.backend, files=files)
+
+
+def _spelling(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

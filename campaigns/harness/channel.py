@@ -1,0 +1,331 @@
+"""The evaluator's end of the line to a process in a sandbox: it believes nothing that it is told but "done"."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from . import sandbox
+from .errors import CandidateFailure, Stopped
+from .inside.link import MAX_FDS, MAX_MESSAGE_BYTES
+
+HEAD_BYTES = TAIL_BYTES = 16 << 10
+POLL_MS = 20
+SPIN_NS = 20_000_000
+"""The evaluator spins this long for an answer before it sleeps between looks."""
+SHARED_ALLOWANCE_BYTES = 2 << 30
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Output:
+    """What a process printed: the first and the last bytes, whatever came between."""
+
+    def __init__(self) -> None:
+        self.head, self.tail, self.total = bytearray(), bytearray(), 0
+
+    def add(self, data: bytes) -> None:
+        self.total += len(data)
+        room = HEAD_BYTES - len(self.head)
+        self.head += data[:room]
+        self.tail += data[room:]
+        del self.tail[:-TAIL_BYTES]
+
+    def text(self) -> str:
+        left_out = self.total - len(self.head) - len(self.tail)
+        middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
+        return (bytes(self.head) + middle + bytes(self.tail)).decode(errors="replace").replace("\0", "\ufffd")
+
+
+class Channel:
+    """One process in a sandbox, asked one thing at a time.
+
+    Whatever it does wrong raises ``CandidateFailure``; the caller decides whether a candidate is to blame.
+    """
+
+    def __init__(
+        self, spec: sandbox.Spec, should_stop: Callable[[], bool] | None = None, extra_fds: tuple[int, ...] = ()
+    ) -> None:
+        self.spec = spec
+        self.output = Output()
+        self.should_stop = should_stop or (lambda: False)
+        self.mapped_bytes = 0
+        self.closed = False
+        self.frozen = False
+        self._hello = secrets.token_hex(8)
+        self.started = sandbox.start(spec, self._hello, extra_fds)
+        self._pid: int | None = None
+
+    def wait_ready(self, limit_s: float) -> None:
+        """Wait until the role inside is ready. Asked again, it returns at once."""
+        if self._hello:
+            self._answer(self._hello, limit_s, "starting")
+            self._hello = ""
+
+    def exited(self) -> bool:
+        return self.started.process.poll() is not None
+
+    @property
+    def pid(self) -> int:
+        """The runner's own process, as this side sees it."""
+        if self._pid is None:
+            init = self.started.init_pid
+            children = _children(init) if self.started.sandboxed else [init]
+            if not children:
+                raise CandidateFailure("launch_failed", self._end("while starting"))
+            self._pid = children[0]
+        return self._pid
+
+    def ask(self, what: str, limit_s: float, fds: list[int] | None = None, **more: Any) -> dict[str, Any]:
+        """Send one request and wait for its answer."""
+        nonce = self.send(what, fds, **more)
+        return self._answer(nonce, limit_s, what)
+
+    def send(self, what: str, fds: list[int] | None = None, **more: Any) -> str:
+        nonce = secrets.token_hex(8)
+        data = json.dumps({"id": nonce, "do": what, **more}).encode()
+        assert len(data) <= MAX_MESSAGE_BYTES
+        assert len(fds or []) <= MAX_FDS
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        try:
+            self.started.line.sendmsg([data], rights)
+        except OSError:
+            raise CandidateFailure("launch_failed", self._end(f"before {what}")) from None
+        return nonce
+
+    def receive(self, nonce: str, limit_s: float, what: str) -> dict[str, Any]:
+        return self._answer(nonce, limit_s, what)
+
+    def timed(self, word: str, nonce: str, limit_s: float) -> int:
+        """Say go, and the nanoseconds until the answer came, by this side's clock."""
+        line = self.started.line
+        began = time.perf_counter_ns()
+        try:
+            line.send(word.encode())
+        except OSError:
+            raise CandidateFailure("launch_failed", self._end("before its first call")) from None
+        data = self._wait(limit_s, "a call")
+        ended = time.perf_counter_ns()
+        answer = self._read(data, nonce)
+        if answer.get("word") != word:
+            raise CandidateFailure("launch_failed", "answered before it was told to start: a forged reply")
+        return ended - began
+
+    def _answer(self, nonce: str, limit_s: float, what: str) -> dict[str, Any]:
+        return self._read(self._wait(limit_s, what), nonce)
+
+    def _read(self, data: bytes, nonce: str) -> dict[str, Any]:
+        try:
+            answer = json.loads(data)
+            known = isinstance(answer, dict) and answer.get("id") == nonce
+        except (ValueError, RecursionError):
+            known = False
+        if not known:
+            raise CandidateFailure("launch_failed", "sent a message that no request asked for: a forged reply")
+        if answer.get("ok") is not True:
+            error = str(answer.get("error", "no reason given"))[-4000:]
+            last = error.strip().splitlines()[-1] if error.strip() else "no reason given"
+            self.output.add(error.encode())
+            raise CandidateFailure("out_of_memory" if answer.get("memory") is True else "launch_failed", last)
+        return answer
+
+    def _wait(self, limit_s: float, what: str) -> bytes:
+        """The next message. Meanwhile its output is drained, and its memory, time and processes are watched."""
+        line = self.started.line
+        began = time.perf_counter_ns()
+        poll = select.poll()
+        poll.register(line, select.POLLIN)
+        poll.register(self.started.output_fd, select.POLLIN)
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                data = self._receive(line)
+                if not data:
+                    raise CandidateFailure(*self._death(f"during {what}"))
+                return data
+            elapsed_ns = time.perf_counter_ns() - began
+            if elapsed_ns < SPIN_NS:
+                continue
+            self._watch(elapsed_ns / 1e9, limit_s, what)
+            for fd, _ in poll.poll(POLL_MS):
+                if fd == self.started.output_fd and not self.drain():
+                    poll.unregister(fd)
+
+    def _receive(self, line: socket.socket) -> bytes:
+        try:
+            data, _, flags, _ = line.recvmsg(MAX_MESSAGE_BYTES, 0, socket.MSG_DONTWAIT)
+        except ConnectionError:
+            return b""
+        if flags & socket.MSG_TRUNC:
+            raise CandidateFailure("launch_failed", "sent a message above the size limit: a forged reply")
+        return data
+
+    def _watch(self, elapsed_s: float, limit_s: float, what: str) -> None:
+        if self.should_stop():
+            self.close()
+            raise Stopped
+        if elapsed_s > limit_s:
+            self.close()
+            raise CandidateFailure("timed_out", f"{what} took more than {limit_s:.1f} s: ended")
+        if self.started.process.poll() is not None:
+            raise CandidateFailure(*self._death(f"during {what}"))
+        if self._pid is None:
+            return
+        private, shared = self.memory_bytes()
+        limit = self.spec.limits.memory_bytes
+        if private > limit or shared > self.mapped_bytes + SHARED_ALLOWANCE_BYTES:
+            self.close()
+            raise CandidateFailure("out_of_memory", f"{what} took more than {limit >> 20} MiB of memory: ended")
+
+    def memory_bytes(self) -> tuple[int, int]:
+        """Private and shared resident memory of all its processes."""
+        private = shared = 0
+        for pid in self.processes():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                with open(f"/proc/{pid}/statm", "rb") as file:
+                    resident, common = (int(n) * PAGE_BYTES for n in file.read().split()[1:3])
+                private, shared = private + resident - common, max(shared, common)
+        return private, shared
+
+    def processes(self) -> list[int]:
+        """Every process in the sandbox but bubblewrap's own."""
+        found, todo = [], [self.pid]
+        if self.started.sandboxed:  # a child whose parent ended belongs to the first process of the namespace
+            todo = _children(self.started.init_pid)
+        while todo:
+            found.append(pid := todo.pop())
+            todo += _children(pid)
+        return found
+
+    def threads(self) -> int:
+        """Threads of all its processes, from /proc: 1 for a program that started none."""
+        count = 0
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                count += len(os.listdir(f"/proc/{pid}/task"))
+        return count
+
+    def freeze(self) -> None:
+        """Stop all its processes, and wait until they are: what is in memory now is what its calls left."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        until = time.monotonic() + 2
+        while time.monotonic() < until and not all(_is_stopped(pid) for pid in self.processes()):
+            time.sleep(0)
+        self.frozen = True
+
+    def thaw(self) -> None:
+        if self.frozen:
+            for pid in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            self.frozen = False
+
+    def drain(self) -> bool:
+        """Take what it printed. False at the end of the stream."""
+        for _ in range(64):
+            try:
+                data = os.read(self.started.output_fd, 1 << 16)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if not data:
+                return False
+            self.output.add(data)
+        return True
+
+    def _death(self, when: str) -> tuple[Any, str]:
+        return _outcome_of(self.exit_status(), self.output.text(), self.spec.limits), self._end(when)
+
+    def exit_status(self) -> int | None:
+        """The exit status as a shell gives it (128 + signal), or None when it still lives."""
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            self.drain()
+            if (status := self.started.process.poll()) is not None:
+                self.drain()
+                return 128 - status if status < 0 else status
+            time.sleep(0.002)
+        return None
+
+    def _end(self, when: str) -> str:
+        status = self.exit_status()
+        if status is None:
+            return f"closed its line to the evaluator {when}"
+        if status > 128:
+            return f"crashed {when}: {_signal_words(status - 128)}"
+        return f"ended its own process {when} (exit status {status})"
+
+    def wait_end(self, limit_s: float) -> int | None:
+        """Wait until the process ends: its exit status, or None at the limit. Its output is drained meanwhile."""
+        poll = select.poll()
+        poll.register(self.started.output_fd, select.POLLIN)
+        until = time.monotonic() + limit_s
+        while time.monotonic() < until:
+            if self.should_stop():
+                self.close()
+                raise Stopped
+            if self.started.process.poll() is not None:
+                return self.exit_status()
+            poll.poll(POLL_MS)
+            if not self.drain():
+                time.sleep(0.002)
+        return None
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.drain()
+            self.started.close()
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                found += [int(n) for n in file.read().split()]
+    return found
+
+
+def _task_states(pid: int) -> Iterator[bytes]:
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
+                yield file.read().rpartition(b")")[2].split()[0]
+
+
+def _is_stopped(pid: int) -> bool:
+    return all(state in (b"T", b"t", b"Z", b"X") for state in _task_states(pid))
+
+
+def _signal_words(number: int) -> str:
+    words = {
+        signal.SIGSEGV: "it touched memory that is not its own, or wrote to an input (SIGSEGV)",
+        signal.SIGBUS: "it touched memory that is not there (SIGBUS)",
+        signal.SIGABRT: "it aborted (SIGABRT)",
+        signal.SIGFPE: "arithmetic fault, for example a division by zero (SIGFPE)",
+        signal.SIGILL: "illegal instruction (SIGILL)",
+        signal.SIGXCPU: "it used up its processor time (SIGXCPU)",
+        signal.SIGXFSZ: "it wrote a larger file than allowed (SIGXFSZ)",
+        signal.SIGSYS: "it made a system call of another architecture (SIGSYS)",
+        signal.SIGKILL: "it was killed (SIGKILL)",
+    }
+    return words.get(number, f"signal {number}")  # type: ignore[call-overload, no-any-return]
+
+
+def _outcome_of(status: int | None, text: str, limits: sandbox.Limits) -> str:
+    if status == 128 + signal.SIGXCPU:
+        return "timed_out"
+    if status == 128 + signal.SIGABRT and "bad_alloc" in text:
+        return "out_of_memory"
+    return "launch_failed"

@@ -1,0 +1,211 @@
+"""``evaluate``: one candidate through all stages. The only entry point; it raises nothing but ``Stopped``."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from . import HARNESS_VERSION, backends, candidate, cores
+from .bench import Bench
+from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
+from .hosts import this_host
+from .problem import Problem, load_problem
+from .report import Outcome, Report, StageResult, WorkloadResult
+from .request import CandidateSource, EvaluationRequest
+from .stages import Evaluation, Skip, Stage, in_order
+
+log = logging.getLogger(__name__)
+Progress = Callable[[str, str], None]
+_benches: dict[tuple[str, str, str], Bench] = {}
+_lock = threading.Lock()
+"""One evaluation at a time in a process: the warm processes answer one question at a time."""
+
+
+def evaluate(
+    request: EvaluationRequest,
+    progress: Progress | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Report:
+    """Judge one candidate's merits and return the evidence.
+
+    ``progress(stage, detail)`` is called as it goes. ``should_stop`` is asked many times a second: once it says True,
+    everything is killed and ``errors.Stopped`` is raised. All else that goes wrong is in the report.
+    """
+    began = time.monotonic()
+    with _lock:
+        return _evaluate(request, progress or (lambda stage, detail: None), should_stop or (lambda: False), began)
+
+
+def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Callable[[], bool], began: float) -> Report:
+    problem: Problem | None = None
+    stages: list[StageResult] = []
+    evaluation: Evaluation | None = None
+    outcome: Outcome
+    try:
+        problem = load_problem(request.problem_files)
+        evaluation = _prepare(request, problem, progress, should_stop)
+        with cores.reserved(should_stop, request.time_limit_s) as core:
+            evaluation.core = core
+            evaluation.deadline = time.monotonic() + request.time_limit_s
+            with _closing(evaluation):
+                _run_stages(evaluation, in_order(), stages)
+        outcome, summary = "measured", _summary(evaluation, stages)
+    except CandidateFailure as failure:
+        outcome, summary = failure.outcome, failure.message
+        if evaluation is not None and failure.log:
+            evaluation.build_log = failure.log
+    except CandidateError as error:
+        outcome, summary = "build_failed", str(error)
+    except ProblemError as error:
+        outcome, summary = "infrastructure", f"the problem is wrong: {error}"
+    except Infrastructure as error:
+        log.warning("no measurement: %s", error)
+        outcome, summary = "infrastructure", str(error)
+        _drop_benches()
+    return _report(request, problem, evaluation, stages, outcome, summary, time.monotonic() - began)
+
+
+def _prepare(
+    request: EvaluationRequest, problem: Problem, progress: Progress, should_stop: Callable[[], bool]
+) -> Evaluation:
+    backend = backends.get(request.candidate.backend)
+    candidate.entry_path(request.candidate)
+    device = backend.devices[0]
+    if request.mode not in ("full", "visible", "check"):
+        raise Infrastructure(f"mode {request.mode!r} is none of full, visible, check")
+    if request.baseline not in problem.baselines:
+        raise ProblemError(f"no baseline {request.baseline!r}: there are {', '.join(problem.baselines)}")
+    workloads = [w for w in problem.workloads_on(device) if request.mode != "visible" or not w.hidden]
+    if not workloads:
+        raise ProblemError(f"no workload for device {device}, on which the {backend.name} backend runs")
+    evaluation = Evaluation(
+        request=request,
+        problem=problem,
+        device=device,
+        workloads=workloads,
+        incumbent=request.incumbent or start_kernel(problem, request.candidate.backend),
+        progress=progress,
+        should_stop=should_stop,
+        deadline=time.monotonic() + request.time_limit_s,
+    )
+    for w in workloads:
+        evaluation.results[w.name] = WorkloadResult(name=w.name, hidden=w.hidden, axes=w.axes)
+    return evaluation
+
+
+def start_kernel(problem: Problem, backend: str) -> CandidateSource | None:
+    """The problem's start kernel for a backend: the incumbent of a first attempt."""
+    path = problem.start.get(backend)
+    if path is None:
+        return None
+    return CandidateSource(backend=backend, files={candidate.ENTRY[backend]: problem.files[path]})
+
+
+def _run_stages(evaluation: Evaluation, stages: list[Stage], results: list[StageResult]) -> None:
+    for stage in stages:
+        evaluation.progress(stage.name, "")
+        if stage.name == "correctness":
+            evaluation.bench = _bench(evaluation)
+        began = time.monotonic()
+        try:
+            evaluation.checkpoint()
+            detail, evidence = stage.run(evaluation)
+        except Skip as skip:
+            results.append(_result(stage, "skipped", str(skip), began))
+        except CandidateFailure as failure:
+            results.append(_result(stage, "failed", failure.message, began))
+            raise
+        except Infrastructure as error:
+            results.append(_result(stage, "error", str(error), began))
+            raise
+        else:
+            results.append(StageResult(**{**_fields(stage, "passed", detail, began), "evidence": evidence}))
+
+
+def _fields(stage: Stage, status: str, detail: str, began: float) -> dict[str, object]:
+    return {"name": stage.name, "status": status, "detail": detail, "seconds": round(time.monotonic() - began, 3)}
+
+
+def _result(stage: Stage, status: str, detail: str, began: float) -> StageResult:
+    return StageResult(**_fields(stage, status, detail, began))  # type: ignore[arg-type]
+
+
+def _bench(evaluation: Evaluation) -> Bench:
+    """The warm bench of this problem; that of another problem makes room for it."""
+    key = (evaluation.problem.sha256, evaluation.device, evaluation.request.baseline)
+    if key not in _benches:
+        _drop_benches()
+        _benches[key] = Bench(evaluation.problem, evaluation.device, evaluation.request.baseline)
+    bench = _benches[key]
+    bench.should_stop = evaluation.should_stop
+    evaluation.progress("correctness", "starting the reference and the baseline")
+    bench.ready(evaluation.core)
+    return bench
+
+
+def _drop_benches() -> None:
+    while _benches:
+        _benches.popitem()[1].close()
+
+
+atexit.register(_drop_benches)
+close = _drop_benches
+"""End the warm processes. They end with this process in any case."""
+
+
+@contextlib.contextmanager
+def _closing(evaluation: Evaluation) -> Iterator[None]:
+    """Whatever happens, no process of a candidate or incumbent outlives the evaluation."""
+    try:
+        yield
+    finally:
+        for runner in list(evaluation.runners):
+            evaluation.close_runner(runner)
+
+
+def _summary(evaluation: Evaluation, stages: list[StageResult]) -> str:
+    if evaluation.speedup is None:
+        return next(s.detail for s in reversed(stages) if s.status == "passed")
+    over = evaluation.over_incumbent
+    text = f"{evaluation.speedup.value:.2f}× over the baseline"
+    return text + (f", {over.value:.3f}× over the incumbent" if over else "")
+
+
+def _report(
+    request: EvaluationRequest,
+    problem: Problem | None,
+    evaluation: Evaluation | None,
+    stages: list[StageResult],
+    outcome: Outcome,
+    summary: str,
+    seconds: float,
+) -> Report:
+    incumbent = evaluation.incumbent if evaluation else request.incumbent
+    measured = evaluation if outcome == "measured" else None
+    return Report(
+        outcome=outcome,
+        summary=summary,
+        problem=request.problem_name,
+        problem_sha256=problem.sha256 if problem else "",
+        candidate_sha256=candidate.sha256(request.candidate),
+        incumbent_sha256=candidate.sha256(incumbent) if incumbent else None,
+        baseline=request.baseline,
+        backend=request.candidate.backend,
+        mode=request.mode,
+        harness_version=HARNESS_VERSION,
+        host=this_host(evaluation.device if evaluation else "cpu"),
+        stages=stages,
+        workloads=list(evaluation.results.values()) if evaluation else [],
+        findings=evaluation.findings if evaluation else [],
+        speedup=measured.speedup if measured else None,
+        over_incumbent=measured.over_incumbent if measured else None,
+        noise=measured.noise if measured else None,
+        confirmation=evaluation.confirmation if evaluation else None,
+        build_log=evaluation.build_log if evaluation else "",
+        output="\n".join(evaluation.outputs) if evaluation else "",
+        seconds=round(seconds, 3),
+    )

@@ -1,0 +1,25 @@
+"""What a gain must be to count: used by the evaluator to decide on a confirmation, and by the judge to keep."""
+
+from __future__ import annotations
+
+from .report import Ratio
+
+MIN_NOISE = 0.01
+"""No band on a shared CPU is believed to be narrower than 1 %, whatever one A/A pair shows."""
+
+
+def noise_band(noise: Ratio | None, floor: float = MIN_NOISE) -> float:
+    """The half-width within which nothing is told apart, as a share: 0.02 is ±2 %. From the A/A pair's interval."""
+    if noise is None:
+        return floor
+    return max(floor, noise.hi - 1.0, 1.0 - noise.lo)
+
+
+def clears(over: Ratio | None, noise: Ratio | None, min_gain: float = 0.0) -> bool:
+    """Whether the lower bound of a speed-up is above 1 by more than the noise band (and the gain asked for)."""
+    return over is not None and over.lo > 1.0 + max(noise_band(noise), min_gain)
+
+
+def hopeless(over: Ratio, noise: Ratio | None) -> bool:
+    """Whether more rounds cannot make it a keep: even the upper bound stays inside the noise band."""
+    return over.hi < 1.0 + noise_band(noise)

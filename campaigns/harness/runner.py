@@ -1,0 +1,190 @@
+"""A runner: one process under test, its output buffers, and blocks of calls timed by the evaluator's clock."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import backends
+from .channel import Channel
+from .errors import CandidateFailure
+from .memory import GUARD_BYTES, Area, Place, layout, poison_pool
+from .problem import Problem, Workload
+from .request import CandidateSource
+from .sandbox import Limits, Spec
+
+START_LIMIT_S = 60.0
+LOAD_LIMIT_S = 120.0
+MAP_LIMIT_S = 120.0
+SLOTS_PER_MESSAGE = 32
+
+
+@dataclass
+class InputSlot:
+    """One draw of a workload's inputs, in memory that runners can only read (but for ``writable`` copies)."""
+
+    name: str
+    area: Area
+    places: list[Place]
+    writable: bool = False
+
+
+@dataclass
+class OutputSlot:
+    """One runner's outputs for one input slot, with guard bytes around each tensor."""
+
+    area: Area
+    places: list[Place]
+    calls: int = 0
+
+    def tensor(self, place: Place) -> NDArray[Any]:
+        return self.area.view(place)
+
+
+@dataclass
+class Poison:
+    """Wrong but ordinary values for the outputs of a workload."""
+
+    pools: dict[str, NDArray[Any]]
+    random: np.random.Generator
+
+    @classmethod
+    def make(cls, places: Sequence[Place], scales: dict[str, float]) -> Poison:
+        random = np.random.default_rng(secrets.randbits(128))
+        return cls({p.name: poison_pool(p, scales.get(p.name, 1.0), random) for p in places}, random)
+
+    def fill(self, slot: OutputSlot) -> None:
+        for place in slot.places:
+            pool, target = self.pools[place.name], slot.tensor(place).reshape(-1)
+            start = int(self.random.integers(0, pool.size - target.size))
+            np.copyto(target, pool[start : start + target.size])
+
+
+@dataclass
+class Runner:
+    """One process that holds one candidate. ``who`` is how failures name it."""
+
+    who: str
+    problem: Problem
+    source: CandidateSource
+    channel: Channel
+    load_config: dict[str, Any]
+    base_threads: int = 1
+    slots: dict[str, OutputSlot] = field(default_factory=dict)
+    loaded: bool = False
+    max_threads: int = 1
+    max_processes: int = 1
+
+    @classmethod
+    def start(
+        cls,
+        who: str,
+        problem: Problem,
+        source: CandidateSource,
+        built: backends.Built,
+        cores: tuple[int, ...],
+        limits: Limits | None = None,
+        compiler: bool = False,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Runner:
+        """Start the sandbox and return at once; ``load`` waits for it."""
+        spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), cores)
+        spec.compiler = compiler
+        channel = Channel(spec, should_stop)
+        config = {"path": f"{spec.folder}/{built.entry}", "folder": spec.folder}
+        return cls(who, problem, source, channel, config)
+
+    def load(self) -> None:
+        """Load the code into the process: from here on it is not trusted."""
+        if not self.loaded:
+            self.channel.wait_ready(START_LIMIT_S)
+            self.base_threads = self.max_threads = self.channel.threads()
+            self.channel.ask("load", LOAD_LIMIT_S, **self.load_config)
+            self.loaded = True
+            self._look()
+            self.channel.freeze()
+
+    def map(self, workload: Workload, inputs: Sequence[InputSlot]) -> None:
+        """Give the process those slots of a workload that it does not have yet."""
+        new = [slot for slot in inputs if slot.name not in self.slots]
+        for first in range(0, len(new), SLOTS_PER_MESSAGE):
+            self._map(workload, new[first : first + SLOTS_PER_MESSAGE])
+
+    def _map(self, workload: Workload, inputs: Sequence[InputSlot]) -> None:
+        places, stride = layout(self.problem, self.problem.outputs, workload, guard=GUARD_BYTES)
+        stride = -(-stride // GUARD_BYTES) * GUARD_BYTES
+        outputs = Area(stride * len(inputs))
+        areas = [{"size": s.area.nbytes, "writable": s.writable} for s in inputs]
+        areas.append({"size": outputs.nbytes, "writable": True})
+        slots = {}
+        for index, slot in enumerate(inputs):
+            moved = [Place(p.name, p.offset + index * stride, p.shape, p.dtype) for p in places]
+            described = [[index, p.describe()] for p in slot.places]
+            slots[slot.name] = described + [[len(inputs), p.describe()] for p in moved]
+            self.slots[slot.name] = OutputSlot(outputs, moved)
+        axes = [workload.axes[name] for name in self.problem.axes]
+        fds = [s.area.fd for s in inputs] + [outputs.fd]
+        self.channel.thaw()
+        self.channel.mapped_bytes += sum(int(a["size"]) for a in areas)
+        self.channel.ask("map", MAP_LIMIT_S, fds, areas=areas, slots=slots, axes=axes)
+        self.channel.freeze()
+        outputs.close()  # the mapping stays
+
+    def block(self, names: Sequence[str], poison: Poison | None, limit_s: float) -> int:
+        """Call once for each slot and return the nanoseconds of it all.
+
+        The outputs hold wrong values before. After it the process is stopped, so that what lies in the outputs until
+        the next block is what these calls left there. Raises ``CandidateFailure``.
+        """
+        for name in names:
+            self._prepare(self.slots[name], poison)
+        self.channel.thaw()
+        nonce = self.channel.send("block", calls=list(names))
+        if self.channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
+            raise CandidateFailure("launch_failed", "answered a request with something else: a forged reply")
+        took_ns = self.channel.timed(secrets.token_hex(8), nonce, limit_s)
+        self.channel.freeze()
+        self._look()
+        for name in names:
+            self._check_guards(name)
+        return took_ns
+
+    def _prepare(self, slot: OutputSlot, poison: Poison | None) -> None:
+        if poison is None:
+            return
+        poison.fill(slot)
+        for start, end in _guards(slot):
+            slot.area.bytes[start:end] = 0xA5
+
+    def _check_guards(self, name: str) -> None:
+        slot = self.slots[name]
+        for start, end in _guards(slot):
+            if slot.area.bytes[start] != 0xA5 or not (slot.area.bytes[start:end] == 0xA5).all():
+                raise CandidateFailure("incorrect", "wrote outside its outputs")
+
+    def _look(self) -> None:
+        """Count what runs in its sandbox. One core is timed: a kernel has one thread in one process."""
+        self.max_threads = max(self.max_threads, self.channel.threads())
+        self.max_processes = max(self.max_processes, len(self.channel.processes()))
+
+    @property
+    def extra_threads(self) -> int:
+        return self.max_threads - self.base_threads
+
+    def close(self) -> None:
+        self.channel.close()
+        self.slots.clear()
+
+
+def _guards(slot: OutputSlot) -> list[tuple[int, int]]:
+    """The bytes before and after each output."""
+    return [
+        span
+        for p in slot.places
+        for span in ((p.offset - GUARD_BYTES, p.offset), (p.offset + p.nbytes, p.offset + p.nbytes + 64))
+    ]

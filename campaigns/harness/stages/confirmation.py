@@ -1,0 +1,41 @@
+"""Step 8: a would-be keep is judged again, in fresh processes with new seeds. Both must hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import CandidateFailure
+from ..gate import clears
+from ..report import Confirmation
+from ..session import Session
+from .base import Evaluation, Skip
+
+
+class ConfirmationStage:
+    name = "confirmation"
+
+    def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
+        if evaluation.over_incumbent is None or not clears(evaluation.over_incumbent, evaluation.noise):
+            raise Skip("only a candidate that beat the incumbent beyond the noise is confirmed")
+        assert evaluation.bench is not None
+        if evaluation.candidate_runner is not None:
+            evaluation.close_runner(evaluation.candidate_runner)
+        runner = evaluation.candidate_runner = evaluation.start_candidate()
+        try:
+            session = Session(evaluation, evaluation.bench, runner, self.name)
+            outcome = session.run([w for w in evaluation.workloads if w.timed])
+        except CandidateFailure as failure:
+            evaluation.confirmation = Confirmation(
+                speedup=None, over_incumbent=None, noise=None, correct=False, detail=failure.message
+            )
+            raise
+        held = clears(outcome.over_incumbent, outcome.noise)
+        text = f"{'held' if held else 'did not hold'} in fresh processes: {session.sentence(outcome)}"
+        evaluation.confirmation = Confirmation(
+            speedup=outcome.speedup,
+            over_incumbent=outcome.over_incumbent,
+            noise=outcome.noise,
+            correct=True,
+            detail=text,
+        )
+        return text, {"rounds": outcome.rounds, "held": held}
