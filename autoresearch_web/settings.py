@@ -57,6 +57,7 @@ def secret_key(home: Path) -> str:
 
 
 AUTORESEARCH_HOME = data_home()
+os.environ["AUTORESEARCH_HOME"] = str(AUTORESEARCH_HOME)  # for child processes and code without Django
 SECRET_KEY = secret_key(AUTORESEARCH_HOME)
 DEBUG = env_bool("DEBUG", False)
 ALLOWED_HOSTS = [h for h in os.environ.get("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]").split(",") if h]
