@@ -68,6 +68,9 @@ class Campaign(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     resumed_at = models.DateTimeField(null=True, blank=True, help_text="Since when it has been running without a pause")
     ran_s = models.FloatField(default=0, help_text="Seconds of running before the last pause")
+    imported_from = models.JSONField(
+        null=True, blank=True, help_text="{file, sha256, by, at, region}: it came from an archive, and is only read"
+    )
 
     class Meta:
         ordering = ("-id",)
