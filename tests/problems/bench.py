@@ -83,7 +83,7 @@ def misfit(name: str, workload: Workload, got: list[torch.Tensor], expected: dic
 
 def compiled(source: Path, folder: Path, workload: Workload) -> Callable[..., None]:
     """``run`` of a C++ kernel, called with tensors."""
-    library = folder / f"{source.parts[-3]}.so"
+    library = folder / f"{source.parts[-3]}-{source.stem}.so"
     if not library.exists():
         subprocess.run([*BUILD, str(source), "-o", str(library)], check=True)
     run = ctypes.CDLL(str(library)).run

@@ -12,6 +12,7 @@ from . import bench
 CASES = [pytest.param(n, w, id=f"{n}-{w.name}") for n in bench.NAMES for w in bench.small_workloads(n)]
 KERNELS = [(n, file) for n in bench.NAMES for kind, file in bench.problem(n).start.items() if kind in ("torch", "cpp")]
 KERNELS += [(n, "baselines/eager.py") for n in bench.NAMES]
+KERNELS += [(p.parts[-3], f"examples/{p.name}") for p in sorted(bench.FOLDER.glob("*/examples/*.*"))]
 
 
 @pytest.fixture(autouse=True)
