@@ -43,7 +43,7 @@ async def latest_seq(campaign_id: int) -> int:
 
 
 async def after(campaign_id: int, seq: int, latest: int) -> Update | None:
-    """What came after ``seq``, or None. Pages that ask for the same at the same moment share one query and rendering."""
+    """What came after ``seq``, or None. Pages that ask for the same at the same moment share one rendering."""
     if latest <= seq:
         return None
     key = (campaign_id, seq, latest)
@@ -59,19 +59,20 @@ async def after(campaign_id: int, seq: int, latest: int) -> Update | None:
 
 
 def render(campaign_id: int, seq: int) -> Update | None:
-    """One JSON text: ``seq``, the ``events``, ``html`` with the changed parts (swapped in by id), chart ``points``."""
+    """One JSON text: ``seq``, the ``events``, ``rows`` (each attempt's, a table body), ``parts`` (swapped in by id),
+    chart ``points``."""
     campaign = Campaign.objects.get(pk=campaign_id)
     events = list(Event.objects.filter(campaign_id=campaign_id, seq__gt=seq).order_by("seq")[:LIMIT])
     if not events:
         return None
     ids = {event.attempt_id for event in events if event.attempt_id}
-    attempts = list(Attempt.objects.filter(pk__in=ids).prefetch_related("flags").order_by("number"))
-    html = [render_to_string("campaigns/_row.html", {"attempt": a, "campaign": campaign}) for a in attempts]
-    html.append(render_to_string("campaigns/_live.html", strip(campaign)))
+    rows = Attempt.objects.filter(pk__in=ids).defer("report", "files", "rationale")
+    attempts = list(rows.prefetch_related("flags").order_by("number"))
     body = {
         "seq": events[-1].seq,
         "events": [{"seq": e.seq, "kind": e.kind, "attempt": e.attempt_id, "at": e.at.timestamp()} for e in events],
-        "html": "".join(html),
+        "rows": [render_to_string("campaigns/_row.html", {"attempt": a, "campaign": campaign}) for a in attempts],
+        "parts": render_to_string("campaigns/_live.html", strip(campaign)),
         "points": chart_points(a for a in attempts if a.verdict),
         "state": campaign.state,
     }

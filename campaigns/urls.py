@@ -12,7 +12,9 @@ urlpatterns: list[URLPattern] = [
     path("campaigns/new/problem", new.problem_part, name="new_campaign_problem"),
     path("campaigns/<int:pk>/", campaigns.campaign, name="campaign"),
     path("campaigns/<int:pk>/earlier", campaigns.earlier, name="campaign_earlier"),
-    re_path(r"^campaigns/(?P<pk>\d{1,18})/(?P<verb>start|pause|resume|stop)$", control.control, name="campaign_control"),
+    re_path(
+        r"^campaigns/(?P<pk>\d{1,18})/(?P<verb>start|pause|resume|stop)$", control.control, name="campaign_control"
+    ),
     path("campaigns/<int:pk>/steer", control.steer, name="campaign_steer"),
     path("campaigns/<int:pk>/ideas", control.add_idea, name="campaign_add_idea"),
     path("campaigns/<int:pk>/ideas/strike", control.strike_idea, name="campaign_strike_idea"),

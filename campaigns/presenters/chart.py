@@ -44,7 +44,8 @@ def point(attempt: Attempt) -> dict[str, Any]:
 
 
 POINT_FIELDS = (
-    "number verdict phase decision ranges speedup speedup_lo speedup_hi noise_lo noise_hi title campaign_id".split()
+    *("campaign_id", "number", "title", "phase", "verdict", "decision", "ranges"),
+    *("speedup", "speedup_lo", "speedup_hi", "noise_lo", "noise_hi"),
 )
 
 

@@ -121,7 +121,9 @@ def make_hunks(path: str, before: list[str], after: list[str]) -> list[Hunk]:
         lines: list[Line] = []
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                lines += [Line("context", right[j], i + 1, j + 1) for i, j in zip(range(i1, i2), range(j1, j2), strict=True)]
+                lines += [
+                    Line("context", right[j], i + 1, j + 1) for i, j in zip(range(i1, i2), range(j1, j2), strict=True)
+                ]
                 continue
             lines += [Line("del", left[i], old=i + 1) for i in range(i1, i2)]
             lines += [Line("add", right[j], new=j + 1) for j in range(j1, j2)]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-import tomllib
 from typing import Any
 
 import msgspec
 
 from campaigns.harness.report import Report, StageResult
-from campaigns.models import Attempt, Campaign, Measurement
+from campaigns.models import Attempt, Measurement
 
 from . import diffs
 from .chart import FAILED
+from .problem import baseline_title, sweep_axis
 from .standing import count_words, range_words, standing_of
 
 log = logging.getLogger(__name__)
@@ -31,9 +31,11 @@ def evidence(attempt: Attempt) -> dict[str, Any]:
         "report_error": report_error,
         "measured": attempt.verdict not in FAILED and attempt.speedup is not None,
         "rows": [workload_row(row, report) for row in rows],
-        "tally": check_tally(rows),
+        "tally": (tally := check_tally(rows)),
+        "sides": [tally["visible"], tally["hidden"]],
         "stages": [stage_row(stage) for stage in report.stages] if report else [],
         "speed_chart": speed_chart(attempt, rows),
+        "speed_id": f"speed-{attempt.pk}",
         "range_words": ", ".join(filter(None, map(range_words, attempt.ranges or []))),
         "flags": flags_of(attempt),
         "parameters": sorted(attempt.parameters.items()),
@@ -132,7 +134,7 @@ def lines_around(attempt: Attempt, path: str, line: int | None, margin: int = 1)
 
 
 def speed_chart(attempt: Attempt, rows: list[Measurement]) -> dict[str, Any] | None:
-    """Speed-up by workload with intervals. With a swept axis x is its value, to be drawn on a log axis; else the name."""
+    """Speed-up by workload with intervals. x is the swept axis, to be drawn on a log axis, or the workload's name."""
     if attempt.verdict in FAILED:
         return None
     measured = [row for row in rows if row.speedup is not None]
@@ -155,24 +157,9 @@ def speed_chart(attempt: Attempt, rows: list[Measurement]) -> dict[str, Any] | N
         }
         for row in measured
     ]
-    return {"bars": bars, "axis": sweep if swept else "workload", "log": swept, "baseline": baseline_title(attempt.campaign)}
-
-
-def problem_table(campaign: Campaign) -> dict[str, Any]:
-    """``problem.toml`` as the campaign copied it in; empty where it cannot be read."""
-    try:
-        return tomllib.loads(campaign.problem_files.get("problem.toml", ""))
-    except (tomllib.TOMLDecodeError, AttributeError):
-        return {}
-
-
-def sweep_axis(campaign: Campaign) -> str:
-    sweep = problem_table(campaign).get("sweep")
-    return sweep if isinstance(sweep, str) else ""
-
-
-def baseline_title(campaign: Campaign) -> str:
-    baselines = problem_table(campaign).get("baselines")
-    entry = baselines.get(campaign.baseline) if isinstance(baselines, dict) else None
-    title = entry.get("title") if isinstance(entry, dict) else None
-    return title if isinstance(title, str) and title else campaign.baseline
+    return {
+        "bars": bars,
+        "axis": sweep if swept else "workload",
+        "log": swept,
+        "baseline": baseline_title(attempt.campaign),
+    }

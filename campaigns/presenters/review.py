@@ -8,7 +8,8 @@ from django.db.models import QuerySet
 
 from campaigns.models import Attempt, RejectKind, Verdict
 
-from .evidence import difference, evidence, sweep_axis
+from .evidence import difference, evidence
+from .problem import sweep_axis
 
 
 def waiting() -> QuerySet[Attempt]:

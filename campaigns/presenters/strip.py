@@ -11,6 +11,8 @@ from django.db.models.functions import Cast
 
 from campaigns.models import Attempt, Campaign, Decision, FlagState, Idea, Verdict
 
+from .problem import baseline_title
+
 USUAL_KEEP_RATE = 0.2
 """About one attempt in five is worth keeping, in what teams report of kernel search; the rest is bad or no better."""
 
@@ -38,6 +40,7 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "ideas": ideas(campaign),
         "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
         "open_flags": open_flags(campaign),
+        "baseline_title": baseline_title(campaign),
         **counts,
     }
 
@@ -77,6 +80,4 @@ def ideas(campaign: Campaign) -> list[Idea]:
 
 def open_flags(campaign: Campaign) -> int:
     """Flags that say more than a note and that nobody has decided."""
-    return (
-        campaign.attempts.filter(flags__state=FlagState.OPEN).exclude(flags__severity="note").distinct().count()
-    )
+    return campaign.attempts.filter(flags__state=FlagState.OPEN).exclude(flags__severity="note").distinct().count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import timedelta
 from typing import Any
@@ -127,3 +128,9 @@ def plain(value: Any) -> str:
 @register.filter
 def get(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if hasattr(mapping, "get") else None
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """A JSON value, indented, for people."""
+    return visible(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -52,7 +52,13 @@ def diff(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 def peek(request: HttpRequest, pk: int, number: int) -> HttpResponse:
     """What a row of the campaign's page shows when it grows: reason, flags, rationale, diff."""
     shown = found(pk, number)
-    context = {"attempt": shown, "diff": difference(shown), "diff_view": "unified", "flags": flags_of(shown), "peek": True}
+    context = {
+        "attempt": shown,
+        "diff": difference(shown),
+        "diff_view": "unified",
+        "flags": flags_of(shown),
+        "peek": True,
+    }
     return render(request, "campaigns/_peek.html", context)
 
 

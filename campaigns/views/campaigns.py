@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from campaigns.models import Campaign, State
 from campaigns.presenters.chart import campaign_points, sparklines
-from campaigns.presenters.evidence import baseline_title, problem_table
+from campaigns.presenters.problem import problem_table
 from campaigns.presenters.strip import strip
 
 from .home import with_counts
@@ -38,7 +38,6 @@ def campaign(request: HttpRequest, pk: int) -> HttpResponse:
         **rows_before(found, None),
         "since": found.event_seq,
         "points": campaign_points(found),
-        "baseline_title": baseline_title(found),
         "problem_title": problem_table(found).get("title") or found.problem,
     }
     return render(request, "campaigns/detail.html", context)

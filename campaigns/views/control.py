@@ -37,7 +37,9 @@ def add_idea(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign, pk=pk)
     text = request.POST.get("text", "")
     done = "Added. It takes its turn at the next proposal."
-    return act_and_tell(request, lambda: actions.add_idea(campaign, request.user, text), done, campaign.get_absolute_url())
+    return act_and_tell(
+        request, lambda: actions.add_idea(campaign, request.user, text), done, campaign.get_absolute_url()
+    )
 
 
 @require_POST
@@ -47,7 +49,9 @@ def strike_idea(request: HttpRequest, pk: int) -> HttpResponse:
         raise Http404("no such idea")
     idea = get_object_or_404(Idea, campaign_id=pk, pk=number)
     done = "Struck: no more attempts go to it; those that were made stay."
-    return act_and_tell(request, lambda: actions.strike_idea(idea, request.user), done, idea.campaign.get_absolute_url())
+    return act_and_tell(
+        request, lambda: actions.strike_idea(idea, request.user), done, idea.campaign.get_absolute_url()
+    )
 
 
 @require_POST

@@ -1,4 +1,4 @@
-"""How a POST answers: a refusal is shown as it is and loses nothing that was typed; htmx gets parts, others a redirect."""
+"""How a POST answers: a refusal is shown as it is and loses nothing; htmx gets parts, others a redirect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from redis.exceptions import RedisError
 from campaigns.actions import ActionError
 
 log = logging.getLogger(__name__)
-BROKER_AWAY = "It is saved, but the broker does not answer: it goes on by itself once the broker is back (`manage.py doctor`)."
+BROKER_AWAY = (
+    "It is saved, but the broker does not answer: it goes on by itself once the broker is back (`manage.py doctor`)."
+)
 
 
 def attempted(act: Callable[[], object]) -> tuple[str, bool]:

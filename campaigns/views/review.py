@@ -87,7 +87,11 @@ def decide(request: HttpRequest, attempt: Attempt, act: Any, done: str) -> HttpR
 
 
 def show(
-    request: HttpRequest, attempt: Attempt | None, extra: dict[str, Any] | None = None, status: int = 200, partial: bool = False
+    request: HttpRequest,
+    attempt: Attempt | None,
+    extra: dict[str, Any] | None = None,
+    status: int = 200,
+    partial: bool = False,
 ) -> HttpResponse:
     against, view = wanted_diff(request)
     context: dict[str, Any] = {"diff_view": view, "typed": {}, **(extra or {})}

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from campaigns import actions
+from campaigns.actions import ActionError
+from campaigns.forms import NewCampaignForm
+from campaigns.models import Campaign, Gate
+from campaigns.presenters import choices
+from campaigns.proposers import registry
+from campaigns.proposers.base import ProposerError
+from profiling.models import Region
+
+from .replies import attempted
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_campaign(request: HttpRequest) -> HttpResponse:
+    """Idea to running: POST creates the campaign and starts it. A refusal shows the form with everything as typed."""
+    if request.method != "POST":
+        return show(request, NewCampaignForm(initial=first_values(request)))
+    form = NewCampaignForm(request.POST)
+    if not form.is_valid():
+        return show(request, form, status=422)
+    try:
+        registry.make(form.cleaned_data["agent"], form.agent_options())
+        campaign = actions.create(form.as_new(), request.user)
+    except (ActionError, ProposerError) as error:
+        form.add_error(None, str(error))
+        return show(request, form, status=422)
+    if request.POST.get("later"):
+        return redirect(campaign)
+    return started(request, campaign)
+
+
+def started(request: HttpRequest, campaign: Campaign) -> HttpResponse:
+    problem, _ = attempted(lambda: actions.start(campaign, request.user))
+    if problem:
+        messages.warning(request, problem)
+    return redirect(campaign)
+
+
+def first_values(request: HttpRequest) -> dict[str, Any]:
+    """The defaults, with what the address says: ``?region=`` brings its note along as the idea."""
+    names = [p.name for p in choices.problems() if not p.error]
+    region = region_of(request.GET.get("region", ""))
+    wanted = request.GET.get("problem", "")
+    return {
+        "problem": wanted if wanted in names else next(iter(names), ""),
+        "idea": request.GET.get("idea") or (region.note if region else ""),
+        "hardware": choices.hardware()[0],
+        "agent": registry.names()[0],
+        "rules": choices.default_rules(),
+        "gate": Gate.AUTO,
+        "budget_attempts": 40,
+        "region": region.pk if region else None,
+    }
+
+
+def region_of(text: str) -> Region | None:
+    if not (text.isascii() and text.isdigit() and len(text) < 18):
+        return None
+    return Region.objects.select_related("profile").filter(pk=text).first()
+
+
+def show(request: HttpRequest, form: NewCampaignForm, status: int = 200) -> HttpResponse:
+    region = region_of(str(form["region"].value() or ""))
+    context = {
+        "form": form,
+        "problems": choices.problems(),
+        "chosen": choices.problem(str(form["problem"].value() or "")),
+        "agents": choices.agents(),
+        "hardware_kinds": choices.hardware(),
+        "gates": Gate.choices,
+        "region": region,
+        "region_missing": bool(request.GET.get("region")) and region is None,
+    }
+    return render(request, "campaigns/new.html", context, status=status)
+
+
+@require_safe
+def problem_part(request: HttpRequest) -> HttpResponse:
+    """Backends and baselines of the problem that was just chosen."""
+    chosen = choices.problem(request.GET.get("problem", ""))
+    context = {"chosen": chosen, "form": NewCampaignForm(initial=request.GET.dict())}
+    return render(request, "campaigns/_problem_fields.html", context)
