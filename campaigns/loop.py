@@ -26,6 +26,8 @@ class Situation:
     best_speedup: float | None
     target_speedup: float | None
     exhausted: str
+    proposes: bool = True
+    """False: candidates come in from outside (REST, MCP), and none is asked for."""
 
     @property
     def in_flight(self) -> int:
@@ -70,7 +72,7 @@ def next_step(now: Situation) -> Step:
     if now.exhausted and not now.in_flight:
         return Step(finish=f"the agent has nothing more to offer: {now.exhausted}")
     send = max(0, min(now.ready, now.parallel - now.evaluating))
-    if now.exhausted or (now.gate == "person" and now.waiting_for_review):
+    if now.exhausted or not now.proposes or (now.gate == "person" and now.waiting_for_review):
         return Step(evaluate=send)
     wanted = now.parallel + LOOKAHEAD - now.in_flight
     return Step(propose=max(0, min(wanted, now.budget_attempts - now.made)), evaluate=send)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from campaigns import dispatch, loop
 from campaigns.models import Attempt, Campaign, Event, Idea, Phase, State
 from campaigns.models.attempt import IN_FLIGHT
+from campaigns.proposers import registry
 
 
 def situation(campaign: Campaign) -> loop.Situation:
@@ -31,6 +32,7 @@ def situation(campaign: Campaign) -> loop.Situation:
         best_speedup=best.speedup if best else None,
         target_speedup=campaign.target_speedup,
         exhausted=campaign.exhausted,
+        proposes=registry.proposes(campaign.agent),
     )
 
 

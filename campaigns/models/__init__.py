@@ -1,5 +1,6 @@
 """The nouns of the research. One file each; the questions that one asks of a noun are its methods."""
 
+from .api_token import ApiToken, Scope
 from .attempt import Attempt, Phase, Verdict
 from .campaign import Campaign, Gate, State
 from .event import Event
@@ -9,6 +10,7 @@ from .measurement import Measurement
 from .review import Decision, RejectKind, Review
 
 __all__ = [
+    "ApiToken",
     "Attempt",
     "Campaign",
     "Decision",
@@ -21,6 +23,7 @@ __all__ = [
     "Phase",
     "RejectKind",
     "Review",
+    "Scope",
     "State",
     "Steering",
     "Verdict",

@@ -17,6 +17,8 @@ class Entry:
     title: str
     summary: str
     factory: str
+    proposes: bool = True
+    """False: candidates come in from outside, and the loop waits for them."""
 
 
 PROPOSERS: dict[str, Entry] = {
@@ -30,11 +32,22 @@ PROPOSERS: dict[str, Entry] = {
         "Offers the candidates of a folder, in the order of their names.",
         "campaigns.proposers.replay:Replay",
     ),
+    "external": Entry(
+        "Your own agent",
+        "Waits for candidates that come in by REST or MCP with a token.",
+        "campaigns.proposers.external:External",
+        proposes=False,
+    ),
 }
 
 
 def names() -> list[str]:
     return list(PROPOSERS)
+
+
+def proposes(name: str) -> bool:
+    """Whether the loop asks it for candidates. An unknown name does: asking it then says what is wrong."""
+    return name not in PROPOSERS or PROPOSERS[name].proposes
 
 
 def make(name: str, options: Mapping[str, Any] | None = None) -> Proposer:

@@ -66,3 +66,10 @@ def test_it_ends_when_the_agent_has_nothing_more_but_not_before_the_last_verdict
 def test_with_a_persons_gate_it_waits_for_the_review():
     step = next_step(replace(RUNNING, gate="person", judged=1, waiting_for_review=1, ready=1))
     assert (step.propose, step.evaluate) == (0, 1)
+
+
+def test_it_asks_for_nothing_where_candidates_come_in_from_outside_but_judges_what_came():
+    external = replace(RUNNING, proposes=False, ready=2, parallel=1)
+    assert (next_step(external).propose, next_step(external).evaluate) == (0, 1)
+    assert next_step(replace(external, ready=0)) == next_step(replace(RUNNING, state="draft"))
+    assert "10 attempts" in next_step(replace(external, ready=0, judged=10)).finish
