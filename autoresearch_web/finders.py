@@ -13,14 +13,15 @@ from typing import Any
 from django.contrib.staticfiles.finders import BaseFinder
 from django.core.files.storage import FileSystemStorage, Storage
 
+PREFIX = "vendor"
 VENDORED = {
-    "vendor/plotly.min.js": ("plotly", "package_data/plotly.min.js"),
-    "vendor/htmx.min.js": ("django_htmx", "static/django_htmx/htmx-2.min.js"),
+    "plotly.min.js": ("plotly", "package_data/plotly.min.js"),
+    "htmx.min.js": ("django_htmx", "static/django_htmx/htmx-2.min.js"),
 }
 
 
 def locate(name: str) -> Path | None:
-    """Where the file lies, without importing its package. None: it is not one of ``VENDORED``, or not installed."""
+    """Where ``vendor/<name>`` lies, without importing its package. None: not one of ``VENDORED``, or not installed."""
     package, inside = VENDORED.get(name, ("", ""))
     spec = importlib.util.find_spec(package) if package else None
     if spec is None or spec.origin is None:
@@ -29,24 +30,32 @@ def locate(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-class VendorStorage(FileSystemStorage):
+class OneFile(FileSystemStorage):
+    """A storage that holds a single file, under the name that pages know it by."""
+
+    prefix = PREFIX
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(location=path.parent)
+        self.file = path
+
     def path(self, name: str) -> str:
-        return str(locate(name) or "")
+        return str(self.file)
 
 
 class VendorFinder(BaseFinder):
+    def __init__(self, app_names: Any = None, *args: Any, **kwargs: Any) -> None:
+        found = {name: locate(name) for name in VENDORED}
+        self.storages = {name: OneFile(path) for name, path in found.items() if path}
+
     def check(self, **kwargs: Any) -> list[Any]:
         return []
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        found = locate(path)
-        if find_all:
-            return [str(found)] if found else []
-        return str(found) if found else None
+        folder, _, name = path.partition("/")
+        storage = self.storages.get(name) if folder == PREFIX else None
+        found = [str(storage.file)] if storage else []
+        return found if find_all else next(iter(found), None)
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
-        storage = VendorStorage()
-        storage.prefix = ""  # type: ignore[attr-defined]
-        for name in VENDORED:
-            if locate(name):
-                yield name, storage
+        yield from self.storages.items()
