@@ -2,4 +2,19 @@ from __future__ import annotations
 
 from django.urls import path
 
-urlpatterns: list = []
+from .views import listing, page, regions, timeline
+
+urlpatterns = [
+    path("", listing.profiles, name="profiles"),
+    path("upload", listing.upload, name="profile_upload"),
+    path("<uuid:pk>/", page.profile, name="profile"),
+    path("<uuid:pk>/status", page.status, name="profile_status"),
+    path("<uuid:pk>/retry", page.retry, name="profile_retry"),
+    path("<uuid:pk>/delete", page.delete, name="profile_delete"),
+    path("<uuid:pk>/window", timeline.window, name="profile_window"),
+    path("<uuid:pk>/event/<int:event>", timeline.event, name="profile_event"),
+    path("<uuid:pk>/find", timeline.find, name="profile_find"),
+    path("<uuid:pk>/regions", regions.create, name="region_create"),
+    path("regions/<int:pk>/edit", regions.edit, name="region_edit"),
+    path("regions/<int:pk>/delete", regions.delete, name="region_delete"),
+]

@@ -1,0 +1,69 @@
+"""An import in a process of its own: ``python -m profiling.importers FILE STORE_DIR``.
+
+Bounded in memory and time, ended when its parent ends, with no secret in its environment. Says one JSON object a line
+on stdout: ``{"percent", "phase"}`` any number of times, then ``{"report"}`` or ``{"refused": {…}}``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import resource
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+
+
+def confine(memory_bytes: int, seconds: int) -> None:
+    """Limits of this process. The wall-clock limit is ``Limits.seconds`` and, above it, the parent's."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if memory_bytes:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 5))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def say(**message: Any) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="profiling.importers")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("store", type=Path)
+    parser.add_argument("--name", default="")
+    parser.add_argument("--memory-bytes", type=int, default=0)
+    parser.add_argument("--seconds", type=int, default=900)
+    options = parser.parse_args()
+    confine(options.memory_bytes, options.seconds)
+    from profiling.importers import Limits, Refused, import_profile
+
+    try:
+        done = import_profile(
+            options.file,
+            options.store,
+            lambda percent, phase: say(percent=percent, phase=phase),
+            Limits(seconds=options.seconds),
+            options.name,
+        )
+    except Refused as refused:
+        why = {"error": refused.error, "hint": refused.hint, "format": refused.format}
+        say(refused=why | {"needs_export": refused.needs_export})
+        return 2
+    except MemoryError:
+        hint = "Capture a shorter window, or raise PROFILE_IMPORT_MEMORY_BYTES."
+        limit = f"{options.memory_bytes / (1 << 30):.1f} GiB" if options.memory_bytes else "of this machine"
+        say(refused={"error": f"the import needs more memory than its limit ({limit})", "hint": hint})
+        return 2
+    say(report=done.report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

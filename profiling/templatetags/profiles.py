@@ -1,0 +1,32 @@
+"""Figures of profiles in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+
+from profiling import words
+
+register = template.Library()
+
+
+@register.filter
+def ns(value: Any) -> str:
+    return "not measured" if value is None else words.duration(float(value))
+
+
+@register.filter
+def share(value: Any) -> str:
+    return "not measured" if value is None else words.percent(float(value))
+
+
+@register.filter
+def bytes_of(value: Any) -> str:
+    return words.size(int(value))
+
+
+@register.filter
+def of_first(kernel: dict[str, Any], kernels: list[dict[str, Any]]) -> int:
+    """Percent of the largest total in the table: the width of the kernel's bar."""
+    return round(100 * kernel["total_ns"] / max(1, kernels[0]["total_ns"])) if kernels else 0
