@@ -2,25 +2,37 @@
 
 from .api_token import ApiToken, Scope
 from .attempt import Attempt, Phase, Verdict
-from .campaign import Campaign, Gate, State
+from .campaign import Campaign, Gate, Policy, State
+from .context import CardHead, CardVersion
 from .event import Event
 from .flag import Flag, FlagState
 from .idea import Idea, Steering
+from .idea_draft import DraftState, IdeaDraft
+from .lesson import Lesson, LessonKind
 from .measurement import Measurement
+from .model_call import ModelCall
 from .review import Decision, RejectKind, Review
 
 __all__ = [
     "ApiToken",
     "Attempt",
     "Campaign",
+    "CardHead",
+    "CardVersion",
     "Decision",
+    "DraftState",
     "Event",
     "Flag",
     "FlagState",
     "Gate",
     "Idea",
+    "IdeaDraft",
+    "Lesson",
+    "LessonKind",
     "Measurement",
+    "ModelCall",
     "Phase",
+    "Policy",
     "RejectKind",
     "Review",
     "Scope",

@@ -37,6 +37,7 @@ class Verdict(models.TextChoices):
     OUT_OF_MEMORY = "out_of_memory", "out of memory"
     FLAGGED = "flagged"
     NO_MEASUREMENT = "no_measurement", "no measurement"
+    DUPLICATE = "duplicate", "duplicate, not measured"
 
 
 MARKS = {
@@ -45,6 +46,7 @@ MARKS = {
     Verdict.REVERTED: "·",
     Verdict.FLAGGED: "⚑",
     Verdict.NO_MEASUREMENT: "?",
+    Verdict.DUPLICATE: "=",
 }
 
 
@@ -67,6 +69,15 @@ class Attempt(models.Model):
     files = models.JSONField(default=dict, blank=True)
     parameters = models.JSONField(default=dict, blank=True)
     source_sha256 = models.CharField(max_length=64, blank=True)
+    canonical_sha256 = models.CharField(
+        max_length=64, blank=True, db_index=True, help_text="Of the program, whatever its names, comments and layout are"
+    )
+    structure_sha256 = models.CharField(
+        max_length=64, blank=True, db_index=True, help_text="The same, whatever its tunable parameters are"
+    )
+    cards = models.ManyToManyField("campaigns.CardVersion", blank=True, related_name="attempts")
+    reserved_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of the budget, while it is proposed")
+    reserved_usd = models.FloatField(null=True, blank=True)
     proposer = models.CharField(max_length=100, blank=True)
     usage = models.JSONField(default=dict, blank=True)
 
@@ -123,7 +134,7 @@ class Attempt(models.Model):
     def tone(self) -> str:
         """The CSS class of the verdict: kept, flag, bad or calm."""
         tones = {Verdict.KEPT: "kept", Verdict.STACKED: "calm", Verdict.REVERTED: "calm", Verdict.FLAGGED: "flag"}
-        tones[Verdict.NO_MEASUREMENT] = "calm"
+        tones[Verdict.NO_MEASUREMENT] = tones[Verdict.DUPLICATE] = "calm"
         return tones.get(Verdict(self.verdict), "bad") if self.verdict else "calm"
 
     @property

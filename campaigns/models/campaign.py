@@ -32,6 +32,11 @@ class Gate(models.TextChoices):
     PERSON = "person", "wait for a person after each keep"
 
 
+class Policy(models.TextChoices):
+    TURNS = "turns", "ideas take turns"
+    BANDIT = "bandit", "ideas that pay get more attempts"
+
+
 class Campaign(models.Model):
     """One search: a problem, ideas, an agent, a budget. The problem is copied in, so that a later edit changes nothing."""
 
@@ -54,6 +59,11 @@ class Campaign(models.Model):
     budget_attempts = models.PositiveIntegerField(default=40)
     budget_seconds = models.PositiveIntegerField(null=True, blank=True)
     target_speedup = models.FloatField(null=True, blank=True)
+    budget_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text="Input and output tokens of models")
+    budget_usd = models.FloatField(null=True, blank=True, help_text="What models may cost")
+    proposals_ahead = models.PositiveSmallIntegerField(default=1, help_text="Proposals under way beyond ``parallel``")
+    policy = models.CharField(max_length=10, choices=Policy, default=Policy.TURNS)
+    context_cards = models.JSONField(null=True, blank=True, help_text="Names of cards; null: chosen by hardware and problem")
 
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT, db_index=True)
     state_reason = models.CharField(max_length=500, blank=True)

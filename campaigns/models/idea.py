@@ -14,6 +14,7 @@ class Idea(models.Model):
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
     struck_at = models.DateTimeField(null=True, blank=True, help_text="Since when no more attempts go to it")
+    spent = models.TextField(blank=True, help_text="Why the agent holds that it cannot work; no more attempts go to it")
 
     class Meta:
         ordering = ("id",)
