@@ -3,14 +3,16 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import attempts, campaigns, control, home, new, review
+from .views import archive, attempts, campaigns, control, home, new, review
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
     path("campaigns/", campaigns.campaign_list, name="campaigns"),
     path("campaigns/new", new.new_campaign, name="new_campaign"),
     path("campaigns/new/problem", new.problem_part, name="new_campaign_problem"),
+    path("campaigns/import", archive.restore, name="campaign_import"),
     path("campaigns/<int:pk>/", campaigns.campaign, name="campaign"),
+    path("campaigns/<int:pk>/archive.zip", archive.export, name="campaign_export"),
     path("campaigns/<int:pk>/earlier", campaigns.earlier, name="campaign_earlier"),
     re_path(
         r"^campaigns/(?P<pk>\d{1,18})/(?P<verb>start|pause|resume|stop)$", control.control, name="campaign_control"

@@ -9,12 +9,13 @@ from django.utils import timezone
 from campaigns import dispatch, progress
 from campaigns.models import Campaign, Event, Idea, State, Steering
 
-from .errors import ActionError
+from .errors import ActionError, refuse_imported
 
 TEXT_LIMIT = 20_000
 
 
 def start(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+    refuse_imported(campaign)
     with transaction.atomic():
         if not campaign.move(to=State.QUEUED, from_=(State.DRAFT,)):
             raise ActionError(f"The campaign is {campaign.state} already, and is started only once.")
@@ -24,6 +25,7 @@ def start(campaign: Campaign, person: AbstractBaseUser | None) -> None:
 
 def pause(campaign: Campaign, person: AbstractBaseUser | None) -> None:
     """Let what is under way end, and begin nothing new."""
+    refuse_imported(campaign)
     with transaction.atomic():
         campaign.refresh_from_db()
         ran_s = campaign.elapsed().total_seconds()
@@ -33,6 +35,7 @@ def pause(campaign: Campaign, person: AbstractBaseUser | None) -> None:
 
 
 def resume(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+    refuse_imported(campaign)
     with transaction.atomic():
         if not campaign.move(to=State.RUNNING, from_=(State.PAUSED,), resumed_at=timezone.now()):
             raise ActionError(f"The campaign is {campaign.state}; only a paused one can be resumed.")
@@ -42,6 +45,7 @@ def resume(campaign: Campaign, person: AbstractBaseUser | None) -> None:
 
 def stop(campaign: Campaign, person: AbstractBaseUser | None) -> None:
     """End it now. Evaluations under way are stopped; what was judged stays."""
+    refuse_imported(campaign)
     with transaction.atomic():
         campaign.refresh_from_db()
         if not progress.finish(campaign, State.STOPPED, f"stopped by {name(person) or 'a person'}"):
@@ -49,6 +53,7 @@ def stop(campaign: Campaign, person: AbstractBaseUser | None) -> None:
 
 
 def add_idea(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> Idea:
+    refuse_imported(campaign)
     text = checked(text, "idea")
     with transaction.atomic():
         campaign.refresh_from_db()
@@ -63,12 +68,14 @@ def add_idea(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> 
 
 def strike_idea(idea: Idea, person: AbstractBaseUser | None) -> None:
     """No more attempts go to it; those that were made stay."""
+    refuse_imported(idea.campaign)
     with transaction.atomic():
         if Idea.objects.filter(pk=idea.pk, struck_at=None).update(struck_at=timezone.now()):
             Event.record(idea.campaign_id, "idea.struck", idea=idea.pk, by=name(person))
 
 
 def steer(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> Steering:
+    refuse_imported(campaign)
     text = checked(text, "note")
     with transaction.atomic():
         campaign.refresh_from_db()

@@ -12,7 +12,7 @@ from django.utils import timezone
 from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, Verdict
 
 from .control import name
-from .errors import ActionError
+from .errors import ActionError, refuse_imported
 
 
 def approve(
@@ -21,6 +21,7 @@ def approve(
     """Approve a kept kernel, for a range or everywhere. ``seen`` is the decision that the person had on the screen
     (``Attempt.decision_seq``), ``sha256`` what they were told they sign."""
     attempt.refresh_from_db()
+    refuse_imported(attempt.campaign)
     if attempt.verdict != Verdict.KEPT:
         raise ActionError(f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved.")
     if blocks := attempt.open_blocks():
@@ -33,6 +34,7 @@ def approve(
 def reject(attempt: Attempt, person: AbstractBaseUser | None, *, seen: int, kind: str, reason: str) -> Review:
     """Reject a kept kernel. The campaign goes on from the incumbent before it; the agent reads the reason."""
     attempt.refresh_from_db()
+    refuse_imported(attempt.campaign)
     if attempt.verdict != Verdict.KEPT:
         raise ActionError(f"Attempt {attempt.number} was not kept; there is nothing to reject.")
     if kind not in RejectKind.values:
@@ -73,6 +75,7 @@ def step_back(attempt: Attempt) -> None:
 
 def decide_flag(flag: Flag, person: AbstractBaseUser | None, *, state: str, reason: str) -> Flag:
     """Confirm or dismiss an open flag, with a reason that later reviewers see as precedent."""
+    refuse_imported(flag.attempt.campaign)
     if state not in (FlagState.CONFIRMED, FlagState.DISMISSED):
         raise ActionError("A flag is confirmed or dismissed.")
     if not reason.strip():

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+
+class ArchiveError(Exception):
+    """Refused: the message says which part is wrong, and why. Nothing was written."""
