@@ -34,7 +34,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """``kind/slug``, such as ``hardware/h200``."""
     text: str
     origin: str = "bundled"
-    """``bundled``, ``team`` (the team's folder), ``edited`` (in the browser) or ``device`` (made from a host's report)."""
+    """``bundled``, ``team`` (the team's folder), ``edited`` (in the browser) or ``device`` (from a host's report)."""
 
     @property
     def kind(self) -> str:
@@ -123,7 +123,7 @@ def on_disk(team: Path) -> tuple[dict[str, Card], list[str]]:
 def choose(cards: Iterable[Card], *, hardware: str, backend: str, about: str) -> list[Card]:
     """The cards that belong to a campaign: by hardware kind, backend, and what the problem says of itself.
 
-    ``rules`` cards with a ``match`` belong where it fits the problem; the rules of the campaign itself are its own text.
+    ``rules`` cards with a ``match`` belong where it fits the problem; a campaign's own rules are a text of its own.
     """
     looked_at = {"hardware": hardware, "dsl": backend, "models": about, "rules": about}
     chosen = [card for card in cards if card.belongs(looked_at[card.kind])]

@@ -17,12 +17,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='attempt',
             name='canonical_sha256',
-            field=models.CharField(blank=True, db_index=True, help_text='Of the program, whatever its names, comments and layout are', max_length=64),
+            field=models.CharField(blank=True, db_index=True, help_text='Of the program, whatever its names and layout are', max_length=64),
         ),
         migrations.AddField(
             model_name='attempt',
             name='reserved_tokens',
-            field=models.PositiveBigIntegerField(blank=True, help_text='Of the budget, while it is proposed', null=True),
+            field=models.PositiveBigIntegerField(blank=True, help_text='Of the budget, while proposing', null=True),
         ),
         migrations.AddField(
             model_name='attempt',
@@ -47,7 +47,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='campaign',
             name='context_cards',
-            field=models.JSONField(blank=True, help_text='Names of cards; null: chosen by hardware and problem', null=True),
+            field=models.JSONField(blank=True, help_text='Names of cards; null: chosen by what fits', null=True),
         ),
         migrations.AddField(
             model_name='campaign',

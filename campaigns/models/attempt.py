@@ -70,13 +70,13 @@ class Attempt(models.Model):
     parameters = models.JSONField(default=dict, blank=True)
     source_sha256 = models.CharField(max_length=64, blank=True)
     canonical_sha256 = models.CharField(
-        max_length=64, blank=True, db_index=True, help_text="Of the program, whatever its names, comments and layout are"
+        max_length=64, blank=True, db_index=True, help_text="Of the program, whatever its names and layout are"
     )
     structure_sha256 = models.CharField(
         max_length=64, blank=True, db_index=True, help_text="The same, whatever its tunable parameters are"
     )
     cards = models.ManyToManyField("campaigns.CardVersion", blank=True, related_name="attempts")
-    reserved_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of the budget, while it is proposed")
+    reserved_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of the budget, while proposing")
     reserved_usd = models.FloatField(null=True, blank=True)
     proposer = models.CharField(max_length=100, blank=True)
     usage = models.JSONField(default=dict, blank=True)

@@ -63,7 +63,7 @@ class Campaign(models.Model):
     budget_usd = models.FloatField(null=True, blank=True, help_text="What models may cost")
     proposals_ahead = models.PositiveSmallIntegerField(default=1, help_text="Proposals under way beyond ``parallel``")
     policy = models.CharField(max_length=10, choices=Policy, default=Policy.TURNS)
-    context_cards = models.JSONField(null=True, blank=True, help_text="Names of cards; null: chosen by hardware and problem")
+    context_cards = models.JSONField(null=True, blank=True, help_text="Names of cards; null: chosen by what fits")
 
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT, db_index=True)
     state_reason = models.CharField(max_length=500, blank=True)

@@ -17,7 +17,7 @@ class LessonKind(models.TextChoices):
 
 
 class Lesson(models.Model):
-    """Something learnt about a problem on a kind of hardware. It outlives its campaign; each is there once (``key``)."""
+    """Something learnt about a problem on a kind of hardware. It outlives its campaign; each is there once."""
 
     problem = models.CharField(max_length=100, db_index=True)
     hardware = models.CharField(max_length=50)
