@@ -20,7 +20,7 @@ def describe(store: Store, event: int) -> dict[str, Any]:
     row = store.row_of(event)
     facts = [
         ("lane", store.lanes[store.rows[row].lane].label),
-        ("start", duration(start) if start else "0 ns"),
+        ("start", f"{start / 1e6:,.6f} ms"),
         ("duration", duration(end - start)),
     ]
     side = int(store.column("side")[event])

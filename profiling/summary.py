@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from profiling.trace import Trace
 from profiling.words import count, duration, percent
 
 TOP = 20
+MANY_SIBLINGS = 4
 
 
 def top_kernels(trace: Trace, rows: Column | None = None, limit: int = TOP) -> list[dict[str, Any]]:
@@ -61,22 +64,45 @@ def window(trace: Trace, lo: int, hi: int) -> dict[str, Any]:
 
 
 def ranges(trace: Trace, lo: int, hi: int, limit: int = 12) -> list[dict[str, Any]]:
-    """NVTX ranges by path (digits of a name as #): those around the window, then those in it by time."""
+    """NVTX ranges by path: those around the window, then those in it by time."""
     nvtx = trace.nvtx
     touching = np.flatnonzero((nvtx["start"] < hi) & (nvtx["end"] > lo) & nvtx["nested"])
     groups: dict[tuple[str, ...], list[int]] = {}
     for index in touching[np.argsort(nvtx["start"][touching], kind="stable")][:20_000].tolist():
         groups.setdefault(tuple(trace.path(index)), []).append(index)
     result: list[dict[str, Any]] = []
-    for path, members in groups.items():
+    for path, members in numbered_together(groups).items():
         rows = np.array(members)
         took = np.minimum(nvtx["end"][rows], hi) - np.maximum(nvtx["start"][rows], lo)
         around = bool((nvtx["start"][rows] <= lo).any() and (nvtx["end"][rows] >= hi).any())
-        result.append({"path": list(path), "count": len(members), "total_ns": int(took.sum()), "encloses": around})
+        result.append(
+            {
+                "path": list(path),
+                "count": len(members),
+                "total_ns": int(took.sum()),
+                "first_ns": int(nvtx["start"][rows].min()),
+                "encloses": around,
+            }
+        )
     return sorted(result, key=lambda r: (not r["encloses"], -r["total_ns"]))[:limit]
 
 
-def as_markdown(summary: dict[str, Any], title: str, label: str, note: str) -> str:
+def numbered_together(groups: dict[tuple[str, ...], list[int]]) -> dict[tuple[str, ...], list[int]]:
+    """Siblings whose names differ in digits only become one entry, ``chunk_# (32 names)``, where there are many."""
+    families: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for path in groups:
+        families.setdefault((*path[:-1], re.sub(r"\d+", "#", path[-1])), []).append(path)
+    result: dict[tuple[str, ...], list[int]] = {}
+    for family, paths in families.items():
+        if len(paths) < MANY_SIBLINGS:
+            result |= {path: groups[path] for path in paths}
+        else:
+            named = (*family[:-1], f"{family[-1]} ({len(paths)} names)")
+            result[named] = sorted(member for path in paths for member in groups[path])
+    return result
+
+
+def as_markdown(summary: dict[str, Any], title: str, label: str, note: str, found: Sequence[str] = ()) -> str:
     """A window for an agent: figures in words and a table, all names inside a fence, as data.
 
     Text from a capture is never an instruction: the fence is longer than any run of backticks in it.
@@ -108,6 +134,8 @@ def as_markdown(summary: dict[str, Any], title: str, label: str, note: str) -> s
         "",
         fenced("\n".join([*rows, "", *paths]) if paths else "\n".join(rows)),
     ]
+    if found:
+        lines += ["", "What rules found there:", "", fenced("\n".join(found))]
     if note:
         lines += ["", "A person's note on it:", "", fenced(note)]
     return "\n".join(lines) + "\n"

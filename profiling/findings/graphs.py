@@ -45,7 +45,7 @@ def replayed_elsewhere(match: Match) -> Finding:
     eager = match.eager_end - match.eager_start
     return Finding(
         "no-graph",
-        f"No CUDA graph in the steps: its replay runs the same kernels {eager / match.replay_ns:.1f} times faster",
+        f"No CUDA graph here: a replay of the same kernels is {eager / match.replay_ns:.1f} times shorter",
         f"The same {match.kernels:,} kernels take {duration(eager)} launched one by one, and "
         f"{duration(match.replay_ns)} as a graph ({count(match.replays, 'replay')} in this capture).",
         match.eager_start,

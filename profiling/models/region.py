@@ -53,9 +53,16 @@ class Region(models.Model):
         return {**self.figures, **about, "note": self.note}
 
     def where(self) -> str:
-        """The NVTX range around the region, or in it; the times where there is none."""
+        """The innermost NVTX range around the region, else the outermost ones in it, else the times."""
         ranges = self.figures.get("ranges", [])
-        return " / ".join(ranges[0]["path"]) if ranges else f"{duration(self.start_ns)} – {duration(self.end_ns)}"
+        if around := [r["path"] for r in ranges if r["encloses"]]:
+            return " / ".join(max(around, key=lambda path: len(path)))
+        inside = sorted((r for r in ranges if len(r["path"]) == 1), key=lambda r: r["first_ns"])
+        inside = [r for r in inside if r["total_ns"] * 20 > self.span_ns()]
+        if not inside:
+            return f"{duration(self.start_ns)} – {duration(self.end_ns)}"
+        first, last = inside[0]["path"][0], inside[-1]["path"][0]
+        return first if first == last else f"{first} … {last}"
 
     def busy_share(self) -> float | None:
         shares = [device["busy_share"] for device in self.figures.get("devices", [])]
@@ -66,4 +73,13 @@ class Region(models.Model):
         profile = self.profile
         label = f"{profile.label}: {profile.label_reason}" if profile.label else "not labelled"
         times = f"{duration(self.start_ns)} to {duration(self.end_ns)} of a {profile.producer or 'profile'} capture"
-        return summary.as_markdown(self.figures, times, label, self.note)
+        return summary.as_markdown(self.figures, times, label, self.note, self.findings_here())
+
+    def findings_here(self) -> list[str]:
+        """Findings of the profile that lie in the region for the greater part."""
+        found = []
+        for finding in self.profile.findings:
+            inside = min(finding["end_ns"], self.end_ns) - max(finding["start_ns"], self.start_ns)
+            if 2 * inside > finding["end_ns"] - finding["start_ns"]:
+                found.append(f"{finding['title']}: {finding['evidence']}")
+        return found

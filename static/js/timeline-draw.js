@@ -107,7 +107,9 @@ function ruler(context, plan, state, palette, x) {
 function heat(context, place, row, window, palette, x) {
   row.picture ??= painted(row.busy, palette[place.kind === "gpu" ? "accent" : place.kind === "nvtx" ? "kept" : place.kind === "sync" ? "bad" : "calm"]);
   context.imageSmoothingEnabled = false;
+  context.globalAlpha = place.kind === "gpu" ? 1 : 0.5; // the GPU's own time is what one looks for
   context.drawImage(row.picture, x(window.lo), place.y, x(window.hi) - x(window.lo), place.height);
+  context.globalAlpha = 1;
 }
 
 function painted(busy, colour) {
