@@ -12,6 +12,7 @@ from types import ModuleType
 
 import torch
 
+from campaigns.harness.accuracy import compare
 from campaigns.harness.problem import Problem, Workload, load_problem, read_folder
 
 FOLDER = Path(__file__).parents[2] / "campaigns" / "problems"
@@ -69,15 +70,12 @@ def fresh_outputs(name: str, workload: Workload) -> list[torch.Tensor]:
 
 
 def misfit(name: str, workload: Workload, got: list[torch.Tensor], expected: dict[str, torch.Tensor]) -> float:
-    """max |out − ref| ÷ (t·RMS(ref) + t·|ref|) over all outputs: above 1 is incorrect."""
+    """The error over the tolerance, the worst of all outputs: above 1 is incorrect."""
     loaded, worst = problem(name), 0.0
     for spec, out in zip(loaded.outputs, got, strict=True):
-        ref = expected[spec.name].double()
         t = loaded.tolerance_for(spec, workload)
-        allowed = t * ref.square().mean().sqrt() + t * ref.abs()
-        error = (out.double() - ref).abs()
-        ratio = torch.where(error == 0, 0.0, error / allowed)
-        worst = max(worst, float("inf") if ratio.isnan().any() else ratio.max().item())
+        error = compare(out.double().numpy(), expected[spec.name].double().numpy(), t).error
+        worst = max(worst, error / t if t else (float("inf") if error else 0.0))
     return worst
 
 

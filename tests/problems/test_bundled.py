@@ -67,9 +67,9 @@ def test_zeros_and_the_mean_do_not_pass(name, workload):
     expected = bench.reference(name, workload, bench.draw(name, workload))
     zeros = [torch.zeros_like(r) for r in expected.values()]
     means = [torch.full_like(r, r.double().mean().item()) for r in expected.values()]
-    assert bench.misfit(name, workload, zeros, expected) > 10
+    assert bench.misfit(name, workload, zeros, expected) > 5
     if max(r.numel() for r in expected.values()) > 1:
-        assert bench.misfit(name, workload, means, expected) > 10
+        assert bench.misfit(name, workload, means, expected) > 5
 
 
 @pytest.mark.parametrize(("name", "workload"), CASES)
@@ -80,7 +80,7 @@ def test_a_refresh_makes_every_output_that_was_right_wrong(name, workload):
     after = bench.reference(name, workload, inputs)
     assert set(changed) <= set(inputs)
     assert all(inputs[k].isfinite().all() for k in inputs if inputs[k].is_floating_point())
-    assert bench.misfit(name, workload, list(before.values()), after) > 10
+    assert bench.misfit(name, workload, list(before.values()), after) > 5
     for key in after:
         if after[key].numel() >= 64:
             assert (before[key] != after[key]).double().mean() > 0.9

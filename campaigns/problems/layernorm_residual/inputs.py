@@ -42,7 +42,7 @@ def edge_inputs(
     return {
         "zeros": {**base, "x": zero, "residual": zero},
         "no_variance": {**base, "x": zero + 2.0, "residual": zero + 1.0},
-        "offset": {**base, "x": (x.float().clamp(-4, 4) + 16.0).to(dtype), "residual": zero},
+        "offset": {**base, "x": (x.float().clamp(-4, 4) + 8.0).to(dtype), "residual": zero},
         "large": {**base, "x": x * 1e12, "residual": residual * 1e12},
         "cancelling_sum": {**base, "residual": -x.roll(1, -1)},
     }

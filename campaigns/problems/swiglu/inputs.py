@@ -34,7 +34,7 @@ def edge_inputs(
     return {
         "zeros": {"gate": torch.zeros_like(gate), "up": up},
         "saturated": {"gate": gate.sign() * 200 + gate, "up": up},
-        "very_negative": {"gate": -gate.abs() - 100, "up": up},
+        "very_negative": {"gate": -gate.abs() - 150, "up": up},
         "large": {"gate": gate * 1e15, "up": up * 1e15},
     }
 
