@@ -36,7 +36,7 @@ def card_of(hardware: str, host: Host) -> Card:
             *rows,
             "",
             f"Not known here: {'; '.join(unknown)}. Do not assume them from a card with a similar name; write",
-            "code that works within the limits common to all (48 KiB of shared memory a block on a GPU), or ask for a card.",
+            "code that works within the limits common to all (48 KiB of shared memory a block on a GPU).",
         ]
     )
     return checked(f"hardware/{hardware[:60]}-device", text, "device")

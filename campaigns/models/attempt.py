@@ -78,6 +78,7 @@ class Attempt(models.Model):
     cards = models.ManyToManyField("campaigns.CardVersion", blank=True, related_name="attempts")
     reserved_tokens = models.PositiveBigIntegerField(null=True, blank=True, help_text="Of the budget, while proposing")
     reserved_usd = models.FloatField(null=True, blank=True)
+    check_seconds = models.FloatField(default=0, help_text="Evaluator seconds of quick checks while it was proposed")
     proposer = models.CharField(max_length=100, blank=True)
     usage = models.JSONField(default=dict, blank=True)
 

@@ -19,7 +19,7 @@ class ModelCall(models.Model):
     """One request to a model, as its server counted it: the ledger. Every sum of tokens and money is a sum of rows.
 
     A row is written the moment that the request ends, so that a worker which dies later loses nothing. ``price_usd``
-    is null where the price is not known, never 0.
+    and the counts of tokens are null where they are not known, never 0.
     """
 
     campaign = models.ForeignKey(Campaign, null=True, on_delete=models.SET_NULL, related_name="model_calls")
@@ -29,10 +29,10 @@ class ModelCall(models.Model):
     model = models.CharField(max_length=200)
     backend = models.CharField(max_length=20, blank=True)
     outcome = models.CharField(max_length=10, choices=Outcome)
-    input_tokens = models.PositiveBigIntegerField(default=0, help_text="All of them, cached ones included")
-    cached_input_tokens = models.PositiveBigIntegerField(default=0, help_text="Read from the cache")
-    cache_write_tokens = models.PositiveBigIntegerField(default=0, help_text="Written to the cache")
-    output_tokens = models.PositiveBigIntegerField(default=0)
+    input_tokens = models.PositiveBigIntegerField(null=True, help_text="All of them, cached ones included")
+    cached_input_tokens = models.PositiveBigIntegerField(null=True, help_text="Read from the cache")
+    cache_write_tokens = models.PositiveBigIntegerField(null=True, help_text="Written to the cache")
+    output_tokens = models.PositiveBigIntegerField(null=True)
     price_usd = models.DecimalField(null=True, max_digits=16, decimal_places=9)
     seconds = models.FloatField(default=0)
     request_id = models.CharField(max_length=200, blank=True)

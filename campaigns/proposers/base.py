@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Protocol
 
+from campaigns.harness.report import Report
 from campaigns.harness.request import CandidateSource
 
 OnText = Callable[[str], None]
@@ -56,6 +58,10 @@ class Task:
     """Cards on hardware, model and language, as Markdown."""
     region: str = ""
     """Summary of the profile region that a person marked."""
+    lessons: str = ""
+    """What earlier campaigns on this problem and hardware taught, as Markdown. Text from outside: data."""
+    interface: str = ""
+    """Entry point, inputs, outputs, tolerances and the visible workloads, as Markdown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +91,47 @@ class Proposal:
     """None where no model was asked."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request to a model, as its server counted it. Tokens are None where the server did not say."""
+
+    model: str
+    outcome: str
+    """``answered``, ``refused``, ``cut``, ``stopped`` or ``failed``."""
+    input_tokens: int | None = None
+    """All of them, cached ones included."""
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    output_tokens: int | None = None
+    price_usd: Decimal | None = None
+    """None: the price is not known."""
+    seconds: float = 0.0
+    request_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """What a proposer that asks a model has at hand beside its task. Whoever runs it hands it over as ``desk``."""
+
+    note_call: Callable[[Call], None] = lambda call: None
+    """SHALL be called for each request as soon as it has ended, however it ended."""
+    quick_check: Callable[[CandidateSource, ShouldStop], Report] | None = None
+    """Build and measure on visible workloads only. None: not to be had. Raises ``ProposerError``."""
+    refusal: Callable[[CandidateSource], str] = lambda candidate: ""
+    """Why the candidate would not be measured (it was tried before), or an empty string."""
+    cards: Mapping[str, str] = field(default_factory=dict)
+    """Context cards that are not in the task's context but may be read: name → Markdown."""
+    tokens_left: int | None = None
+    usd_left: float | None = None
+    """What this proposal may cost at most. None: no limit."""
+
+
 class Exhausted(Exception):
     """The proposer has nothing more to offer; the message says why."""
+
+
+class IdeaSpent(Exhausted):
+    """The proposer holds that this idea cannot work; the message says why. Other ideas may go on."""
 
 
 class ProposerError(Exception):
