@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 from urllib.parse import quote
 
-from campaigns.models import Attempt, Campaign, State
+from campaigns.models import Attempt, Campaign, CardVersion, State
 from campaigns.models.attempt import IN_FLIGHT
 from profiling.models import Region
 
@@ -38,9 +38,14 @@ def parts_of(campaign: Campaign) -> Parts:
     imported = campaign.imported_from is not None
     ideas = {idea.pk: number for number, idea in enumerate(campaign.ideas.order_by("id"), 1)}
     yield from _campaign(campaign, imported)
-    yield "ideas.json", to_json([_with(i, author=name_of(i.author, imported=imported)) for i in _authored(campaign.ideas)])
+    yield (
+        "ideas.json",
+        to_json([_with(i, author=name_of(i.author, imported=imported)) for i in _authored(campaign.ideas)]),
+    )
     notes = [_with(s, author=name_of(s.author, imported=imported)) for s in _authored(campaign.steerings)]
     yield "steerings.json", to_json(notes)
+    for card in CardVersion.objects.filter(attempts__campaign=campaign).distinct().order_by("name", "sha256"):
+        yield card_part(card), text_bytes(card.text)
     for attempt in campaign.attempts.order_by("number").select_related("parent").iterator(chunk_size=50):
         yield from _attempt(attempt, ideas, imported)
     yield "events.json", to_json(_events(campaign, ideas))
@@ -63,7 +68,9 @@ def _campaign(campaign: Campaign, imported: bool) -> Parts:
         problem_files=problem,
         start_files=start,
     )
-    record["agent_options"] = {k: v for k, v in record["agent_options"].items() if k != "directory"}  # a path on this machine
+    record["agent_options"] = {
+        k: v for k, v in record["agent_options"].items() if k != "directory"
+    }  # a path on this machine
     yield "campaign.json", to_json(record)
     yield from _texts(problem, campaign.problem_files)
     yield from _texts(start, campaign.start_files)
@@ -80,7 +87,10 @@ def region_of(campaign: Campaign) -> dict[str, Any] | None:
     if region is None:
         return None
     profile = region.profile
-    about = {name: getattr(profile, name) for name in ("name", "sha256", "format", "producer", "gpus", "label", "label_title")}
+    about = {
+        name: getattr(profile, name)
+        for name in ("name", "sha256", "format", "producer", "gpus", "label", "label_title")
+    }
     author = name_of(region.author, imported=False)
     times = {"start_ns": region.start_ns, "end_ns": region.end_ns}
     return {"profile": about, **times, "note": region.note, "author": author, "figures": region.figures}
@@ -97,6 +107,7 @@ def _attempt(attempt: Attempt, ideas: dict[int, int], imported: bool) -> Parts:
         parent=attempt.parent.number if attempt.parent else None,
         files=files,
         report=f"{folder}/report.json" if attempt.report else None,
+        cards=[card_part(card) for card in attempt.cards.order_by("name", "sha256")],
         measurements=[to_record(m) for m in attempt.measurements.order_by("id")],
         flags=[_with(f, decided_by=name_of(f.decided_by, imported=imported)) for f in flags],
         reviews=[_with(r, reviewer=name_of(r.reviewer, imported=imported)) for r in reviews],
@@ -105,6 +116,11 @@ def _attempt(attempt: Attempt, ideas: dict[int, int], imported: bool) -> Parts:
     if attempt.report:
         yield f"{folder}/report.json", text_bytes(attempt.report)
     yield from _texts(files, attempt.files)
+
+
+def card_part(card: CardVersion) -> str:
+    """A context card that an attempt saw, in its exact wording."""
+    return f"cards/{card.name}/{card.sha256}.md"
 
 
 def _events(campaign: Campaign, ideas: dict[int, int]) -> list[dict[str, Any]]:
@@ -134,4 +150,3 @@ def _texts(named: dict[str, str], files: dict[str, str]) -> Parts:
 
 def text_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
-

@@ -57,13 +57,22 @@ def to_json(value: Any) -> bytes:
 
 def from_json(data: bytes, path: str) -> Any:
     try:
-        return json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=_no_constant)
+        text = data.decode("utf-8", "surrogatepass")
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once_each)
     except (ValueError, RecursionError) as error:
         raise ArchiveError(f"{path}: not JSON: {error}") from None
 
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON that says a key twice says two things, and readers disagree which one counts."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
 
 
 def write(file: IO[bytes], title: str, problem: str, parts: Iterable[tuple[str, bytes]]) -> str:
@@ -95,7 +104,7 @@ def _entry(path: str) -> zipfile.ZipInfo:
 
 
 class Archive:
-    """An archive opened for reading, its names and sizes checked. Parts are read one at a time, each against its hash."""
+    """An archive opened for reading, names and sizes checked. Parts are read one at a time, each against its hash."""
 
     def __init__(self, file: IO[bytes]) -> None:
         size = _check_end(file)
@@ -122,7 +131,9 @@ class Archive:
             raise ArchiveError(f"{path}: missing from the archive.")
         data = self._unpack(path, part.bytes)
         if hashlib.sha256(data).hexdigest() != part.sha256:
-            raise ArchiveError(f"{path}: not what the manifest says (sha256 differs). The archive was changed or damaged.")
+            raise ArchiveError(
+                f"{path}: not what the manifest says (sha256 differs). The archive was changed or damaged."
+            )
         return data
 
     def json(self, path: str) -> Any:
@@ -134,7 +145,9 @@ class Archive:
             with self._zip.open(self._entries[path]) as stream:
                 data = stream.read(limit)
                 if len(data) != limit or stream.read(1):
-                    raise ArchiveError(f"{path}: its size is not what the manifest says. The archive was changed or damaged.")
+                    raise ArchiveError(
+                        f"{path}: its size is not what the manifest says. The archive was changed or damaged."
+                    )
                 return data
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, struct.error) as error:
             raise ArchiveError(f"{path}: damaged: {error}.") from None
@@ -149,7 +162,8 @@ class Archive:
         schema = raw.get("schema")
         if isinstance(schema, int) and schema > SCHEMA:
             raise ArchiveError(
-                f"{MANIFEST}: schema {schema} is newer than this version reads (up to {SCHEMA}). Update Autoresearch Web first."
+                f"{MANIFEST}: schema {schema} is newer than this version reads (up to {SCHEMA}). "
+                "Update Autoresearch Web first."
             )
         try:
             manifest = msgspec.convert(raw, Manifest)
@@ -169,7 +183,9 @@ class Archive:
             raise ArchiveError(f"{extra[0]}: in the archive, and not named in the manifest.")
         for path, part in self._parts.items():
             if part.bytes != self._entries[path].file_size:
-                raise ArchiveError(f"{path}: its size is not what the manifest says. The archive was changed or damaged.")
+                raise ArchiveError(
+                    f"{path}: its size is not what the manifest says. The archive was changed or damaged."
+                )
 
 
 def _check_end(file: IO[bytes]) -> int:
@@ -228,6 +244,9 @@ _FAULTS: list[tuple[Callable[[zipfile.ZipInfo], bool], str]] = [
     (_leaves, "the path leaves the archive, or is no plain relative path"),
     (_is_special, "a link or device, where only plain files may be"),
     (lambda e: bool(e.flag_bits & 0x1), "is encrypted"),
-    (lambda e: e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED), "packed by a method that is not read"),
+    (
+        lambda e: e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED),
+        "packed by a method that is not read",
+    ),
     (lambda e: e.file_size > MAX_PART_BYTES, f"would unpack to more than {MAX_PART_BYTES:,} bytes"),
 ]

@@ -44,7 +44,9 @@ class People:
         users = get_user_model()._default_manager
         person, made = users.get_or_create(username=name + SUFFIX, defaults={"is_active": False})
         if not made and person.is_active:
-            raise ArchiveError(f"{where}: {name + SUFFIX} is somebody's account here, and must not speak for the archive.")
+            raise ArchiveError(
+                f"{where}: {name + SUFFIX} is somebody's account here, and must not speak for the archive."
+            )
         if made:
             person.set_unusable_password()
             person.save()

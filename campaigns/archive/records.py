@@ -130,7 +130,11 @@ def insert(model: type[models.Model], rows: Iterable[dict[str, Any]]) -> list[An
     """Insert rows, in order. Times that the model sets by itself are put back to what the records say."""
     values = list(rows)
     made = model._default_manager.bulk_create([model(**v) for v in values], batch_size=500)
-    own = [f.name for f in model._meta.concrete_fields if getattr(f, "auto_now_add", False) or getattr(f, "auto_now", False)]
+    own = [
+        f.name
+        for f in model._meta.concrete_fields
+        if getattr(f, "auto_now_add", False) or getattr(f, "auto_now", False)
+    ]
     if own:
         for row, said in zip(made, values, strict=True):
             for name in own:

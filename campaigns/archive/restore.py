@@ -1,4 +1,4 @@
-"""An archive as a campaign: marked as imported, only ever read, and compared with the archive before it is committed."""
+"""An archive as a campaign: marked as imported, only read, and compared with the archive before it is committed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from campaigns.context.cards import KINDS, Card
 from campaigns.harness import report as reports
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import load_problem
-from campaigns.models import Attempt, Campaign, Event, Flag, Idea, Measurement, Phase, Review, State, Steering
+from campaigns.models import (
+    Attempt,
+    Campaign,
+    CardVersion,
+    Event,
+    Flag,
+    Idea,
+    Measurement,
+    Phase,
+    Review,
+    State,
+    Steering,
+)
 
 from .collect import parts_of
 from .container import Archive, from_json
@@ -50,6 +63,7 @@ class _Restoring:
         self.people = People()
         self.attempts: dict[int, Attempt] = {}
         self.ideas: list[Idea] = []
+        self.cards: dict[Any, CardVersion] = {}
 
     def campaign(self, origin: dict[str, Any]) -> Campaign:
         also = {"created_by", "incumbent", "problem_files", "start_files"}
@@ -104,7 +118,11 @@ class _Restoring:
         return insert(model, made)
 
     def attempt_rows(self, campaign: Campaign) -> None:
-        paths = [p for p in self.archive.paths if p.startswith("attempts/") and p.endswith("/attempt.json") and p.count("/") == 2]
+        paths = [
+            p
+            for p in self.archive.paths
+            if p.startswith("attempts/") and p.endswith("/attempt.json") and p.count("/") == 2
+        ]
         parents: dict[int, int] = {}
         for path in paths:
             record = self.archive.json(path)
@@ -116,7 +134,7 @@ class _Restoring:
         Attempt.objects.bulk_update(self.attempts.values(), ["parent"], batch_size=200)
 
     def attempt_row(self, campaign: Campaign, path: str, record: Any) -> Attempt:
-        also = {"idea", "parent", "files", "report", "measurements", "flags", "reviews"}
+        also = {"idea", "parent", "files", "report", "cards", "measurements", "flags", "reviews"}
         values = from_record(Attempt, record, path, also)
         if values.get("phase") not in (Phase.JUDGED, Phase.DROPPED):
             raise ArchiveError(f"{path}: phase: an archive holds no attempt that is under way.")
@@ -125,6 +143,7 @@ class _Restoring:
         values["idea"] = self.idea(record.get("idea"), f"{path}: idea")
         (attempt,) = insert(Attempt, [{**values, "campaign": campaign}])
         self.attempts[attempt.number] = attempt
+        attempt.cards.set([self.card(part, f"{path}: cards") for part in record.get("cards", [])])
         self.below(Measurement, attempt, record.get("measurements"), f"{path}: measurements", None)
         self.below(Flag, attempt, record.get("flags"), f"{path}: flags", "decided_by")
         self.below(Review, attempt, record.get("reviews"), f"{path}: reviews", "reviewer")
@@ -148,6 +167,21 @@ class _Restoring:
             return data.decode()
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ArchiveError(f"{part}: no report: {error}") from None
+
+    def card(self, part: Any, where: str) -> CardVersion:
+        """A card in the wording that an attempt saw. It is kept as a version; none comes into force by it."""
+        if part in self.cards:
+            return self.cards[part]
+        name, _, file = str(part).removeprefix("cards/").rpartition("/")
+        (text,) = self.texts({"": part}, where).values()
+        card = Card(name=name, text=text)
+        if card.kind not in KINDS or len(name) > 100 or file != f"{card.sha256}.md":
+            raise ArchiveError(f"{where}: {part} is no context card, or its name does not say what it holds.")
+        row, _ = CardVersion.objects.get_or_create(
+            name=name, sha256=card.sha256, defaults={"text": text, "origin": "imported"}
+        )
+        self.cards[part] = row
+        return row
 
     def idea(self, number: Any, where: str) -> Idea | None:
         if number is None:
@@ -176,7 +210,7 @@ class _Restoring:
 
 
 def compare(archive: Archive, campaign: Campaign) -> None:
-    """What was written must be what the archive says, part by part: nothing lost, nothing rounded, nothing ambiguous."""
+    """What was written must be what the archive says, part by part: nothing lost, rounded or ambiguous."""
     campaign.refresh_from_db()
     seen = set()
     for path, data in parts_of(campaign):
@@ -196,4 +230,3 @@ def _covers(said: Any, kept: Any) -> bool:
     if isinstance(said, list):
         return isinstance(kept, list) and len(said) == len(kept) and all(map(_covers, said, kept))
     return type(said) is type(kept) and bool(said == kept)
-

@@ -13,8 +13,9 @@ from .problem import sweep_axis
 
 
 def waiting() -> QuerySet[Attempt]:
-    """Kept and undecided, oldest first."""
-    return Attempt.objects.filter(verdict=Verdict.KEPT, decision="").order_by("judged_at", "pk")
+    """Kept and undecided, oldest first. Imported ones were for others to decide."""
+    own = Attempt.objects.filter(campaign__imported_from=None)
+    return own.filter(verdict=Verdict.KEPT, decision="").order_by("judged_at", "pk")
 
 
 def place(attempt: Attempt) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from campaigns.models import Campaign
 @require_safe
 def export(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
     campaign = get_object_or_404(Campaign, pk=pk)
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
     try:
         archive.export(campaign, file)
     except archive.ArchiveError as error:

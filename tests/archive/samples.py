@@ -8,8 +8,9 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from campaigns import actions, catalog
+from campaigns.context.cards import Card
 from campaigns.harness import candidate, problem, report
-from campaigns.models import Attempt, Campaign, Event, Flag, Idea, Measurement, Phase, State, Steering
+from campaigns.models import Attempt, Campaign, CardVersion, Event, Flag, Idea, Measurement, Phase, State, Steering
 
 
 def person(name="ada"):
@@ -26,47 +27,99 @@ def some_report(campaign, source, speedup=2.0, kind="cpu", hidden_too=True):
     device = "cpu" if kind == "cpu" else "cuda"
     rows = [
         report.WorkloadResult(
-            name=w.name, hidden=w.hidden, axes=w.axes, correct=True, error=1e-6, tolerance=1e-4, time_us=10.0 / speedup,
-            baseline_us=10.0, incumbent_us=8.0, speedup=ratio(speedup), over_incumbent=ratio(speedup * 0.8), noise=ratio(1.0),
+            name=w.name,
+            hidden=w.hidden,
+            axes=w.axes,
+            correct=True,
+            error=1e-6,
+            tolerance=1e-4,
+            time_us=10.0 / speedup,
+            baseline_us=10.0,
+            incumbent_us=8.0,
+            speedup=ratio(speedup),
+            over_incumbent=ratio(speedup * 0.8),
+            noise=ratio(1.0),
             floor_us=1.0,
         )
         for w in told.workloads
         if w.device == device
-    ]  # fmt: skip
+    ]
     return report.Report(
-        outcome="measured", summary="Right, and faster.", problem=told.name, problem_sha256=campaign.problem_sha256,
-        candidate_sha256=candidate.sha256(source), incumbent_sha256=None, baseline="eager", backend=source.backend, mode="full",
+        outcome="measured",
+        summary="Right, and faster.",
+        problem=told.name,
+        problem_sha256=campaign.problem_sha256,
+        candidate_sha256=candidate.sha256(source),
+        incumbent_sha256=None,
+        baseline="eager",
+        backend=source.backend,
+        mode="full",
         harness_version="1",
         host=report.Host(name="box", kind=kind, processor="x", versions={"torch": "2"}, sandbox="bubblewrap"),
-        stages=[report.StageResult(name="scan", status="passed", detail="clean", seconds=0.01)], workloads=rows,
-        speedup=ratio(speedup), over_incumbent=ratio(speedup * 0.8), noise=ratio(1.0), output="said “hé” \ufffd",
-    )  # fmt: skip
+        stages=[report.StageResult(name="scan", status="passed", detail="clean", seconds=0.01)],
+        workloads=rows,
+        speedup=ratio(speedup),
+        over_incumbent=ratio(speedup * 0.8),
+        noise=ratio(1.0),
+        output="said “hé” \ufffd",
+    )
 
 
 def campaign(operator="rmsnorm", owner=None):
     files = problem.read_folder(catalog.find(operator))
     start = problem.load_problem(files).start["cpp"]
     return Campaign.objects.create(
-        title=f"Faster {operator} — für alle", problem=operator, problem_files=files, problem_sha256=problem.files_sha256(files),
-        backend="cpp", start_files={"kernel.cpp": files[start]}, baseline="eager", hardware="cpu", agent="tuner",
-        agent_options={"directory": "/home/ada/x", "n": 3}, state=State.FINISHED, created_by=owner, ended_at=timezone.now(),
-        ran_s=12.25, budget_seconds=60,
-    )  # fmt: skip
+        title=f"Faster {operator} — für alle",
+        problem=operator,
+        problem_files=files,
+        problem_sha256=problem.files_sha256(files),
+        backend="cpp",
+        start_files={"kernel.cpp": files[start]},
+        baseline="eager",
+        hardware="cpu",
+        agent="tuner",
+        agent_options={"directory": "/home/ada/x", "n": 3},
+        state=State.FINISHED,
+        created_by=owner,
+        ended_at=timezone.now(),
+        ran_s=12.25,
+        budget_seconds=60,
+    )
 
 
 def judged(campaign, source, *, number, speedup=2.0, kind="cpu", **fields):
     """A kept attempt with its measurements."""
     told = some_report(campaign, source, speedup, kind)
     attempt = Attempt.objects.create(
-        campaign=campaign, number=number, phase=Phase.JUDGED, verdict="kept", backend=source.backend, files=source.files,
-        report=report.encode(told).decode(), source_sha256=candidate.sha256(source), speedup=speedup, speedup_lo=speedup * 0.98,
-        speedup_hi=speedup * 1.02, judged_at=timezone.now(), title=f"attempt {number}", **fields,
-    )  # fmt: skip
+        campaign=campaign,
+        number=number,
+        phase=Phase.JUDGED,
+        verdict="kept",
+        backend=source.backend,
+        files=source.files,
+        report=report.encode(told).decode(),
+        source_sha256=candidate.sha256(source),
+        speedup=speedup,
+        speedup_lo=speedup * 0.98,
+        speedup_hi=speedup * 1.02,
+        judged_at=timezone.now(),
+        title=f"attempt {number}",
+        **fields,
+    )
     for row in told.workloads:
         Measurement.objects.create(
-            attempt=attempt, workload=row.name, hidden=row.hidden, axes=row.axes, correct=True, error=1e-6, time_us=row.time_us,
-            baseline_us=row.baseline_us, speedup=speedup, speedup_lo=speedup * 0.98, speedup_hi=speedup * 1.02,
-        )  # fmt: skip
+            attempt=attempt,
+            workload=row.name,
+            hidden=row.hidden,
+            axes=row.axes,
+            correct=True,
+            error=1e-6,
+            time_us=row.time_us,
+            baseline_us=row.baseline_us,
+            speedup=speedup,
+            speedup_lo=speedup * 0.98,
+            speedup_hi=speedup * 1.02,
+        )
     Campaign.objects.filter(pk=campaign.pk).update(attempt_seq=number)
     return attempt
 
@@ -88,10 +141,24 @@ def rich():
     source = made.start_candidate()
     odd = {"kernel.cpp": source.files["kernel.cpp"], "../up.h": "// ü\r\n", "a b/%2E.h": "", "..": "x", "a//c": "y"}
     one = judged(made, source, number=1, idea=first, usage={"cost": 0.1, "tokens": 12}, parameters={"LANES": "8"})
-    two = judged(made, candidate.CandidateSource(backend="cpp", files=odd), number=2, parent=one, noise_lo=0.99, noise_hi=1.01)
+    two = judged(
+        made, candidate.CandidateSource(backend="cpp", files=odd), number=2, parent=one, noise_lo=0.99, noise_hi=1.01
+    )
+    card = Card(name="hardware/h200", text="---\ntitle: H200\n---\n4.8 TB/s\n")
+    one.cards.add(CardVersion.objects.create(name=card.name, text=card.text, sha256=card.sha256, origin="team"))
     Attempt.objects.create(campaign=made, number=3, phase=Phase.DROPPED, reason="the campaign ended")
-    Flag.objects.create(attempt=two, rule="decoy", severity="warning", evidence="line 3", line=3, data={"lines": [3]},
-                        state="dismissed", decided_by=bob, decided_at=timezone.now(), decision_reason="seen")  # fmt: skip
+    Flag.objects.create(
+        attempt=two,
+        rule="decoy",
+        severity="warning",
+        evidence="line 3",
+        line=3,
+        data={"lines": [3]},
+        state="dismissed",
+        decided_by=bob,
+        decided_at=timezone.now(),
+        decision_reason="seen",
+    )
     approve(one, bob, {"axis": "rows", "lo": 1, "hi": 512})
     actions.reject(two, ada, seen=0, kind="fragile", reason="too odd")
     Campaign.objects.filter(pk=made.pk).update(incumbent=one, attempt_seq=3)
