@@ -12,4 +12,8 @@ from campaigns.models import Attempt
 def shell(request: HttpRequest) -> dict[str, Any]:
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {}
-    return {"review_waiting": Attempt.objects.filter(verdict="kept", decision="").count()}
+    return {
+        "review_waiting": Attempt.objects.filter(
+            verdict="kept", decision="", campaign__imported_from__isnull=True
+        ).count()
+    }

@@ -14,7 +14,7 @@ from .problem import sweep_axis
 
 def waiting() -> QuerySet[Attempt]:
     """Kept and undecided, oldest first. Imported ones were for others to decide."""
-    own = Attempt.objects.filter(campaign__imported_from=None)
+    own = Attempt.objects.filter(campaign__imported_from__isnull=True)
     return own.filter(verdict=Verdict.KEPT, decision="").order_by("judged_at", "pk")
 
 

@@ -39,7 +39,7 @@ def what_needs_me() -> dict[str, Any]:
 def flagged() -> Any:
     """Attempts that a detector stopped and that no person has looked at."""
     blocked = Attempt.objects.filter(
-        verdict=Verdict.FLAGGED, flags__state=FlagState.OPEN, campaign__imported_from=None
+        verdict=Verdict.FLAGGED, flags__state=FlagState.OPEN, campaign__imported_from__isnull=True
     )
     return blocked.distinct().select_related("campaign").prefetch_related("flags").order_by("-judged_at")
 
