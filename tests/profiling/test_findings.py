@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from profiling.trace import Trace
+from tests.profiling.captures import Export
+
+Imported = Callable[[Export], tuple[dict[str, Any], Trace]]
+
+
+def finding(report: dict[str, Any], rule: str) -> dict[str, Any]:
+    found = [f for f in report["findings"] if f["rule"] == rule]
+    assert found, f"no finding {rule} among {[f['title'] for f in report['findings']]}"
+    return dict(found[0])
+
+
+def test_the_demo_is_launch_bound_and_busy_7_8_percent(demo: dict[str, Any]) -> None:
+    assert demo["label"] == "launch-bound"
+    assert demo["label_title"] == "Launch-bound: the GPU is busy 7.8 % of the time"
+
+
+def test_the_demo_reads_its_cache_in_32_pieces(demo: dict[str, Any]) -> None:
+    found = finding(demo, "pieces")
+    assert found["title"] == "The same work in 32 pieces"
+    assert "mla_chunk_0 … mla_chunk_31 stand inside mla, 8 times over" in found["evidence"]
+    assert "decode_step#2 chunk=32768" in found["evidence"]
+    assert (found["start_ns"], found["end_ns"]) == (20_649_143, 159_003_103)
+
+
+def test_the_demo_launches_one_tiny_kernel_thousands_of_times(demo: dict[str, Any]) -> None:
+    found = finding(demo, "tiny-kernel")
+    assert found["title"].startswith("3,482 launches of vectorized_elementwise_kernel")
+    assert "648 more run inside CUDA graphs" in found["evidence"]
+    assert 3482 + 648 == demo["top_kernels"][0]["calls"]
+
+
+def test_the_demo_replays_as_a_graph_what_it_launches_one_by_one(demo: dict[str, Any]) -> None:
+    found = finding(demo, "no-graph")
+    assert "The same 462 kernels take 24.1 ms launched one by one, and 1.37 ms as a graph" in found["evidence"]
+
+
+def test_every_finding_lies_in_the_capture(demo: dict[str, Any], demo_trace: Trace) -> None:
+    for found in demo["findings"]:
+        assert demo_trace.store.meta["start_ns"] <= found["start_ns"] < found["end_ns"]
+        assert found["end_ns"] <= demo_trace.store.meta["end_ns"]
+        assert found["saving_ns"] <= demo["span_ns"]
+
+
+def test_kernels_back_to_back_are_gpu_busy_without_findings(export: Export, imported: Imported) -> None:
+    for i in range(200):
+        export.call("cudaLaunchKernel", 10 * i, 10 * i + 5, i + 1)
+        export.kernel("gemm", 10_000 + 50_000 * i, 60_000 + 50_000 * i, correlationId=i + 1)
+    report, _ = imported(export)
+    assert report["label"] == "GPU-busy"
+    assert report["findings"] == []
+
+
+def test_layers_are_not_called_pieces(export: Export, imported: Imported) -> None:
+    at = 10_000
+    export.range("forward", at - 5000, at + 40 * 50_000)
+    for i in range(32):
+        export.range(f"layer_{i}", at - 2000, at + 20_000).launched("k", at, at + 1000, i + 1)
+        at += 50_000
+    report, _ = imported(export)
+    assert not [f for f in report["findings"] if f["rule"] == "pieces"]
+
+
+def test_pieces_that_keep_the_gpu_busy_are_no_finding(export: Export, imported: Imported) -> None:
+    at = 10_000
+    export.range("attention", at - 5000, at + 33 * 1_000_000)
+    for i in range(32):
+        export.range(f"chunk_{i}", at - 2000, at + 990_000)
+        export.launched("k", at, at + 980_000, 2 * i + 1)
+        at += 1_000_000
+    report, _ = imported(export)
+    assert not [f for f in report["findings"] if f["rule"] == "pieces"]
+
+
+def waits_for_host(export: Export, call: str, count: int = 20) -> Export:
+    """Kernels of 10 µs; after each the host stands in ``call`` until 5 µs later, and launches 40 µs after that."""
+    at = 10_000
+    for i in range(count):
+        export.launched("k", at, at + 10_000, i + 1)
+        export.call(call, at + 1000, at + 15_000)
+        at += 55_000
+    return export
+
+
+def test_host_synchronisation_is_told_from_slow_launching(imported: Imported) -> None:
+    report, _ = imported(waits_for_host(Export(), "cudaStreamSynchronize"))
+    assert report["label"] == "sync-bound"
+    assert "19 times" in finding(report, "host-sync")["title"]
+
+
+def test_host_code_between_launches_is_launch_bound(imported: Imported) -> None:
+    report, _ = imported(waits_for_host(Export(), "cudaGetLastError"))
+    assert report["label"] == "launch-bound"
+    assert report["idle_ns"]["sync"] == 0
+
+
+def test_pageable_copies_alone_on_the_gpu_are_found(export: Export, imported: Imported) -> None:
+    at = 10_000
+    for i in range(20):
+        export.launched("k", at, at + 5000, i + 1)
+        export.add(
+            "CUPTI_ACTIVITY_KIND_MEMCPY", start=at + 5000, end=at + 55_000, bytes=1 << 20, copyKind=1, srcKind=0, dstKind=2
+        )
+        at += 60_000
+    report, _ = imported(export)
+    assert report["label"] == "transfer-bound"
+    assert finding(report, "pageable-copy")["title"] == "20 pageable copies on the critical path"
+
+
+def test_copies_behind_kernels_are_not_exposed(export: Export, imported: Imported) -> None:
+    for i in range(20):
+        export.launched("k", 10_000 + 50_000 * i, 60_000 + 50_000 * i, i + 1)
+    export.add(
+        "CUPTI_ACTIVITY_KIND_MEMCPY", start=20_000, end=900_000, streamId=9, bytes=1 << 20, copyKind=1, srcKind=0, dstKind=2
+    )
+    report, _ = imported(export)
+    assert not [f for f in report["findings"] if f["rule"] == "pageable-copy"]
+
+
+def test_exposed_communication_is_found(export: Export, imported: Imported) -> None:
+    at = 10_000
+    for i in range(20):
+        export.launched("gemm", at, at + 10_000, 2 * i + 1)
+        export.launched("ncclDevKernel_AllReduce", at + 10_000, at + 40_000, 2 * i + 2)
+        at += 41_000
+    report, _ = imported(export)
+    assert report["label"] == "communication-bound"
+    assert finding(report, "communication")["title"].startswith("Communication stands exposed for 7")
+
+
+def test_a_long_gap_names_the_call_that_fills_it(export: Export, imported: Imported) -> None:
+    for i in range(20):
+        export.launched("k", 10_000 + 20_000 * i, 29_000 + 20_000 * i, i + 1)
+    export.call("cudaMalloc_v3020", 420_000, 3_400_000)
+    export.launched("k", 3_500_000, 3_600_000, 99)
+    report, _ = imported(export)
+    found = finding(report, "idle-gap")
+    assert found["start_ns"] == 409_000
+    assert "cudaMalloc (1 call) covers" in found["evidence"]
+
+
+@pytest.mark.parametrize("kernels", [1, 9])
+def test_a_handful_of_kernels_is_not_enough_data(kernels: int, export: Export, imported: Imported) -> None:
+    for i in range(kernels):
+        export.kernel("k", 1000 * i + 10, 1000 * i + 20)
+    report, _ = imported(export)
+    assert report["label"] == "not enough data"
