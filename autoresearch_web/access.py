@@ -15,7 +15,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from .models import UsedLink
 
-PUBLIC = ("/login", "/healthz", settings.STATIC_URL)
+PUBLIC = ("/login", "/healthz", settings.STATIC_URL, "/api/")
+"""Below ``/api/`` a token is asked for instead (campaigns.api.rest); a session opens nothing there."""
 LINK_AGE_S = 24 * 3600
 _SALT = "autoresearch_web.login-link"
 

@@ -1,4 +1,4 @@
-"""The ASGI application: pages by HTTP, events by WebSocket."""
+"""The ASGI application: pages and REST by HTTP, events by WebSocket, agents by MCP below ``/mcp``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
+from campaigns.mcp.http import McpOverHttp
 from campaigns.urls import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": pages,
+        "http": McpOverHttp(otherwise=pages),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

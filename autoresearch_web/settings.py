@@ -72,12 +72,14 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "channels",
     "django_htmx",
+    "ninja",
     "autoresearch_web",
     "profiling",
     "campaigns",
 ]
 
 MIDDLEWARE = [
+    "campaigns.api.errors.JsonErrors",
     "django.middleware.security.SecurityMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -186,6 +188,8 @@ HEARTBEAT_S = 2.0
 LOST_AFTER_S = env_int("LOST_AFTER_S", 15)
 """A task whose heartbeat is older than this is given to another worker."""
 EVALUATION_LIMIT_S = env_int("EVALUATION_LIMIT_S", 600)
+API_REQUESTS_PER_MINUTE = env_int("API_REQUESTS_PER_MINUTE", 600)
+"""Requests of one token to the REST API and the MCP server, in a minute."""
 SANDBOX_OPTIONAL = env_bool("AUTORESEARCH_ALLOW_NO_SANDBOX", False)
 """Candidates may run without a sandbox where none can be had. Every verdict then says so."""
 

@@ -9,5 +9,6 @@ urlpatterns = [
     path("logout", views.sign_out, name="logout"),
     path("healthz", views.healthz, name="healthz"),
     path("profiles/", include("profiling.urls")),
+    path("", include("campaigns.api.urls")),
     path("", include("campaigns.urls")),
 ]

@@ -56,7 +56,7 @@ class ApiToken(models.Model):
         campaign: Campaign | None = None,
         days: int | None = None,
     ) -> tuple[ApiToken, str]:
-        """The row and the token itself, which is shown once and kept nowhere. Raises ``ValueError`` for a wrong wish."""
+        """The row and the token itself, which is shown once and kept nowhere. Raises ``ValueError``: what was wrong."""
         name = " ".join(name.replace("\x00", "").split())
         if not name or len(name) > 80:
             raise ValueError("A token wants a name of 1 to 80 characters: what will use it?")
