@@ -8,6 +8,7 @@ from .event import Event
 from .flag import Flag, FlagState
 from .idea import Idea, Steering
 from .idea_draft import DraftState, IdeaDraft
+from .kernel import Kernel, KernelExport
 from .lesson import Lesson, LessonKind
 from .measurement import Measurement
 from .model_call import ModelCall
@@ -27,6 +28,8 @@ __all__ = [
     "Gate",
     "Idea",
     "IdeaDraft",
+    "Kernel",
+    "KernelExport",
     "Lesson",
     "LessonKind",
     "Measurement",
