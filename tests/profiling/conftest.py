@@ -47,3 +47,20 @@ def imported(tmp_path: Path) -> Callable[[Export], tuple[dict[str, Any], Trace]]
         return report, Trace(Store(tmp_path / "store"))
 
     return run
+
+
+@pytest.fixture
+def media(tmp_path: Path, settings: Any) -> Path:
+    """A data folder of this test's own."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+    return tmp_path / "media"
+
+
+@pytest.fixture
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was sent to the queue, in place of a broker; ``importing.run`` is then called by the test."""
+    from profiling import tasks
+
+    sent: list[str] = []
+    monkeypatch.setattr(tasks.import_profile, "apply_async", lambda args, **_: sent.append(args[0]))
+    return sent

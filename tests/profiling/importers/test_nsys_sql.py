@@ -80,8 +80,9 @@ def test_a_damaged_export_is_read_or_refused_but_never_crashes(
     for at, noise in damages:
         content[at : at + len(noise)] = noise
     (tmp_path / "f").write_bytes(content)
+    said = "imported"
     try:
         import_profile(tmp_path / "f", tmp_path / "store", limits=Limits(seconds=20))
     except Refused as error:
-        assert error.error
-        assert error.hint
+        said = error.hint
+    assert said
