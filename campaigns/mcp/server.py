@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 from channels.db import database_sync_to_async
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import TextContent, ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from campaigns.actions.submit import Refusal
@@ -18,7 +16,7 @@ from campaigns.api import operations, waiting
 from campaigns.api.caller import Caller
 from campaigns.api.schemas import UsageIn
 
-from .results import blocks
+from .results import blocks, refused
 
 INSTRUCTIONS = """Propose GPU or CPU kernels for a campaign; the product builds, checks, times and judges each one.
 Loop: get_task, change the incumbent's files, submit_candidate, wait_for_verdict, get_report when it was not kept.
@@ -30,7 +28,7 @@ Admit = Callable[[Context[Any, Any]], Awaitable[Caller]]
 """Who makes this call. Raises ``Refusal`` for a token that opens nothing."""
 CampaignId = Annotated[int, Field(description="the campaign's number, from list_campaigns")]
 AttemptNumber = Annotated[int, Field(description="the attempt's number in its campaign, from 1")]
-Result = list[TextContent]
+Result = CallToolResult
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 WRITES = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
 
@@ -62,10 +60,9 @@ class Desk:
         self, ctx: Context[Any, Any], operation: Callable[..., Awaitable[dict[str, Any]]], *args: Any, **more: Any
     ) -> Result:
         try:
-            return blocks(await operation(await self.admit(ctx), *args, **more))
+            return CallToolResult(content=blocks(await operation(await self.admit(ctx), *args, **more)))
         except Refusal as refusal:
-            body = {"error": refusal.error, "hint": refusal.hint, "attempt": refusal.attempt}
-            raise ToolError(json.dumps({k: v for k, v in body.items() if v is not None}, ensure_ascii=False)) from None
+            return CallToolResult(content=refused(refusal), is_error=True)
 
 
 def add_reading(server: MCPServer[Any], desk: Desk) -> None:

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from channels.db import database_sync_to_async
-from django.core.management import BaseCommand, CommandError, CommandParser
+from django.core.management import BaseCommand, CommandError, CommandParser, call_command
 from mcp.server.mcpserver import Context
 
 from campaigns.api.caller import ApiError, Caller, caller_of
@@ -13,6 +13,8 @@ from campaigns.models import Scope
 
 
 class Command(BaseCommand):
+    requires_system_checks: list[str] = []
+    """An agent starts this and waits for it."""
     help = "MCP server on stdin and stdout, for an agent on this machine. With AUTORESEARCH_TOKEN set, its scopes hold."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,6 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         from campaigns.mcp.server import build
 
+        call_command("migrate", verbosity=0, interactive=False)
         secret = os.environ.pop("AUTORESEARCH_TOKEN", "")
         local = person_here(options["scopes"], options["campaign"])
         if secret:
