@@ -1,0 +1,74 @@
+"""The main job, as a person does it: a capture, a region, an idea, a campaign, a kept kernel, its diff, an approval."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import signed_in
+from tests.system.conftest import Product
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+CAPTURE = Path(__file__).resolve().parents[2] / "profiling" / "demo" / "decode_h200.sqlite"
+NOTE = "This is dumb: 32 trips through the cache where one would do."
+
+
+def test_from_a_capture_to_an_approved_kernel(browser: Browser, product: Product) -> None:
+    page = signed_in(browser, product, "engineer")
+    loads: list[str] = []
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("framenavigated", lambda frame: loads.append(frame.url) if frame == page.main_frame else None)
+
+    page.get_by_role("link", name="Profiles").click()
+    page.set_input_files("#file", CAPTURE)
+    page.get_by_role("button", name="Upload").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Launch-bound", timeout=60_000)
+
+    page.locator("[data-do=mark]").click()
+    page.locator("#note").fill(NOTE)
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator("#regions")).to_contain_text(NOTE)
+    page.get_by_role("link", name="Start a campaign from this").click()
+
+    expect(page.locator("pre.fenced").first).to_contain_text("kernels")
+    page.locator("#id_problem").select_option("mla_decode")
+    page.locator("#id_idea").fill("Read the cache in larger pieces, without the copy.")
+    page.locator("#id_budget_attempts").fill("12")
+    page.get_by_role("button", name="Start", exact=True).click()
+
+    page.wait_for_url("**/campaigns/*/")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    loads.clear()
+    rows = page.locator("tbody[data-number]")
+    expect(rows.first).to_be_visible(timeout=60_000)
+    expect(page.locator("tbody[data-number] td.kept").first).to_be_visible(timeout=180_000)
+    assert loads == [], "the kept kernel came without a reload"
+    assert len(set(rows.evaluate_all("rows => rows.map(r => r.dataset.number)"))) == rows.count()
+
+    page.get_by_role("link", name="Review").click()
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.locator("#candidate")).to_contain_text("constexpr int")
+    loads.clear()
+    page.keyboard.press("a")
+    expect(page.locator("#candidate")).to_contain_text("pproved", timeout=15_000)
+    assert loads == [], "the approval came without a reload"
+    assert product.rows("SELECT decision FROM campaigns_review") == [("approved",)]
+    assert errors == []
+
+
+def test_of_two_people_who_decide_at_once_the_slower_is_told(browser: Browser, product: Product) -> None:
+    product.manage("run_campaign", "--problem", "mla_decode", "--idea", "larger pieces", "--attempts", "12")
+    first, second = (signed_in(browser, product, user) for user in ("ada", "grace"))
+    for page in (first, second):
+        page.goto(f"http://localhost:{product.port}/review/")
+        expect(page.get_by_role("button", name="Approve").first).to_be_visible()
+    before = len(product.rows("SELECT id FROM campaigns_review"))
+    first.keyboard.press("a")
+    expect(first.locator("#candidate")).to_contain_text("pproved")
+    second.keyboard.press("a")
+    expect(second.locator("#candidate")).to_contain_text("ada was first")
+    assert len(product.rows("SELECT id FROM campaigns_review")) == before + 1

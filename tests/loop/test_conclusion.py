@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from campaigns import conclusion, dispatch, progress, watching
+from campaigns.harness import report as reports
+from campaigns.harness.report import Ratio
+from campaigns.models import Attempt, Event, Phase
+from tests.factories import make_attempt, make_campaign, make_report
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def sent(at_broker) -> Attempt:
+    """An attempt that was sent out and whose message lies in the queue."""
+    campaign = make_campaign()
+    files = campaign.start_files
+    attempt = make_attempt(campaign, phase=Phase.READY, files=files, backend="cpp")
+    assert progress.send_out(attempt)
+    return attempt
+
+
+def leave_report(at_broker, attempt: Attempt, verdict: str = "kept", **changes) -> None:
+    report = msgspec.structs.replace(make_report(attempt.campaign, verdict, [], 1), **changes)
+    at_broker.set(f"evaluation:{attempt.ticket}:report", reports.encode(report))
+
+
+def judged_events(attempt: Attempt) -> int:
+    return Event.objects.filter(attempt=attempt, kind="attempt.judged").count()
+
+
+def test_the_message_holds_all_that_an_evaluator_needs(sent, at_broker):
+    assert dispatch.is_waiting(sent.ticket, "gpu.cpu")
+    (message,) = at_broker.lrange("gpu.cpu", 0, -1)
+    assert sent.ticket.encode() in message
+
+
+def test_a_report_becomes_a_verdict_once(sent, at_broker):
+    leave_report(at_broker, sent)
+    conclusion.conclude(sent.ticket)
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase) == ("kept", "judged")
+    assert sent.campaign.__class__.objects.get(pk=sent.campaign_id).incumbent_id == sent.pk
+    assert judged_events(sent) == 1
+    assert sent.measurements.count() > 0
+    assert at_broker.keys("evaluation:*:report") == []
+
+
+def test_a_report_for_an_older_ticket_is_dropped(sent, at_broker):
+    old = sent.ticket
+    leave_report(at_broker, sent)
+    assert progress.send_out(sent, from_=Phase.EVALUATING)
+    conclusion.conclude(old)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase) == ("", "evaluating")
+    assert at_broker.get(f"evaluation:{old}:cancelled")
+
+
+def test_a_keep_over_an_incumbent_that_was_beaten_since_is_measured_again(sent, at_broker):
+    ticket = sent.ticket
+    newer = make_attempt(sent.campaign, "kept")
+    leave_report(at_broker, sent)
+    conclusion.conclude(ticket)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase, sent.parent_id) == ("", "evaluating", newer.pk)
+    assert sent.ticket != ticket
+
+
+def test_a_failure_of_the_harness_is_tried_again_and_is_never_a_number(sent, at_broker):
+    for _ in range(dispatch.MAX_TRIES):
+        assert sent.verdict == ""
+        leave_report(at_broker, sent, outcome="infrastructure", summary="the GPU fell off the bus", speedup=None)
+        conclusion.conclude(sent.ticket)
+        sent.refresh_from_db()
+    assert (sent.verdict, sent.speedup) == ("no_measurement", None)
+    assert judged_events(sent) == 1
+
+
+def test_a_report_that_cannot_be_read_is_no_measurement(sent, at_broker):
+    at_broker.set(f"evaluation:{sent.ticket}:report", b'{"outcome": "measured"}')
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    assert sent.verdict == "no_measurement"
+    assert "could not be read" in sent.reason
+
+
+def test_an_attempt_that_nobody_waits_for_is_not_judged(sent, at_broker):
+    progress.drop(sent, "the campaign ended")
+    leave_report(at_broker, sent)
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase) == ("", "dropped")
+
+
+def quiet_for_long(attempt: Attempt) -> None:
+    past = attempt.created_at.replace(year=2020)
+    Attempt.objects.filter(pk=attempt.pk).update(sent_at=past, evaluation_started_at=past)
+    attempt.refresh_from_db()
+
+
+def test_an_evaluation_that_waits_in_the_queue_is_left_there(sent):
+    quiet_for_long(sent)
+    ticket = sent.ticket
+    watching.look_after(sent)
+    sent.refresh_from_db()
+    assert sent.ticket == ticket
+
+
+def test_an_evaluation_whose_worker_is_gone_is_sent_out_again(sent, at_broker):
+    at_broker.delete("gpu.cpu")
+    quiet_for_long(sent)
+    ticket = sent.ticket
+    watching.look_after(sent)
+    sent.refresh_from_db()
+    assert sent.ticket != ticket
+    assert sent.tries == 2
+
+
+def test_one_that_is_alive_is_left_alone(sent, at_broker):
+    at_broker.delete("gpu.cpu")
+    at_broker.set(f"evaluation:{sent.ticket}:alive", '{"stage": "timing"}')
+    quiet_for_long(sent)
+    ticket = sent.ticket
+    watching.look_after(sent)
+    sent.refresh_from_db()
+    assert sent.ticket == ticket
+
+
+def test_after_too_many_lost_workers_there_is_no_measurement(sent, at_broker):
+    at_broker.delete("gpu.cpu")
+    Attempt.objects.filter(pk=sent.pk).update(tries=dispatch.MAX_TRIES)
+    quiet_for_long(sent)
+    watching.look_after(sent)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.speedup) == ("no_measurement", None)
+    assert "were lost" in sent.reason
+
+
+def test_a_report_whose_message_was_lost_is_found(sent, at_broker):
+    leave_report(at_broker, sent, over_incumbent=Ratio(value=1.2, lo=1.19, hi=1.21))
+    watching.look_after(sent)
+    sent.refresh_from_db()
+    assert sent.phase == "judged"
