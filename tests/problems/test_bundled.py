@@ -14,6 +14,9 @@ KERNELS = [(n, file) for n in bench.NAMES for kind, file in bench.problem(n).sta
 KERNELS += [(n, "baselines/eager.py") for n in bench.NAMES]
 KERNELS += [(p.parts[-3], f"examples/{p.name}") for p in sorted(bench.FOLDER.glob("*/examples/*.*"))]
 
+LARGEST = {"fp8_quantize": 0.95}
+"""How much of the tolerance an honest kernel may need: half, but one rounding to FP8 takes nearly all."""
+
 
 @pytest.fixture(autouse=True)
 def one_thread():
@@ -110,17 +113,17 @@ def test_start_kernels_and_the_eager_baseline_are_right_on_draws_and_edges(name,
             kept = {k: v.clone() for k, v in inputs.items()}
             outputs = bench.fresh_outputs(name, workload)
             call(*inputs.values(), *outputs)
-            assert bench.misfit(name, workload, outputs, expected) <= 0.5, (workload.name, case)
+            assert bench.misfit(name, workload, outputs, expected) <= LARGEST.get(name, 0.5), (workload.name, case)
             assert all(torch.equal(kept[k], inputs[k]) for k in kept), (workload.name, case)
 
 
 @pytest.mark.parametrize("name", bench.NAMES)
 def test_the_compiled_baseline_is_right(name):
-    for workload in bench.small_workloads(name)[:2]:
+    for workload in bench.small_workloads(name)[:1]:
         inputs = bench.draw(name, workload)
         outputs = bench.fresh_outputs(name, workload)
         bench.module(bench.FOLDER / name / "baselines/compile.py").run(*inputs.values(), *outputs)
-        assert bench.misfit(name, workload, outputs, bench.reference(name, workload, inputs)) <= 0.5
+        assert bench.misfit(name, workload, outputs, bench.reference(name, workload, inputs)) <= LARGEST.get(name, 0.5)
 
 
 @pytest.mark.parametrize(("name", "file"), [k for k in KERNELS if k[1].startswith("start/")], ids=lambda v: v)
