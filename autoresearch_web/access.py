@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Callable
 
 from django.conf import settings
-from django.contrib.auth import get_user_model, login
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth import login
+from django.contrib.auth.models import User
 from django.core import signing
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -39,11 +39,11 @@ class LoginRequiredMiddleware:
 
 def one_time_token(username: str) -> str:
     """A signed token that signs ``username`` in once, within a day. The account is made when it is not there."""
-    get_user_model().objects.get_or_create(username=username)
+    User.objects.get_or_create(username=username)
     return signing.dumps({"user": username, "nonce": secrets.token_urlsafe(12)}, salt=_SALT)
 
 
-def redeem(token: str) -> AbstractBaseUser | None:
+def redeem(token: str) -> User | None:
     """The person whom a token names, the first time that it is used. None: wrong, too old, or used before."""
     try:
         data = signing.loads(token, salt=_SALT, max_age=LINK_AGE_S)
@@ -51,11 +51,17 @@ def redeem(token: str) -> AbstractBaseUser | None:
         return None
     if not UsedLink.claim(token):
         return None
-    return get_user_model().objects.filter(username=data["user"], is_active=True).first()
+    return User.objects.filter(username=data["user"], is_active=True).first()
 
 
-def sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
+def sign_in(request: HttpRequest, user: User) -> None:
     login(request, user, backend="django.contrib.auth.backends.ModelBackend")
+
+
+def person(request: HttpRequest) -> User:
+    """Who asks. Behind ``LoginRequiredMiddleware`` there is always somebody."""
+    assert isinstance(request.user, User)
+    return request.user
 
 
 def safe_next(request: HttpRequest) -> str:

@@ -159,6 +159,7 @@ PROFILE_MAX_BYTES = env_int("PROFILE_MAX_BYTES", 4 << 30)
 PROFILE_IMPORT_LIMIT_S = env_int("PROFILE_IMPORT_LIMIT_S", 900)
 PROFILE_IMPORT_MEMORY_BYTES = env_int("PROFILE_IMPORT_MEMORY_BYTES", 4 << 30)
 
+
 # The broker. `manage.py up` sets REDIS_URL for all that it starts; with none set, its socket in the data folder is used.
 def socket_path(home: Path) -> Path:
     """In the data folder, or, where that path is too long for a socket (108 bytes), in a private temporary folder."""
@@ -190,6 +191,17 @@ LOST_AFTER_S = env_int("LOST_AFTER_S", 15)
 EVALUATION_LIMIT_S = env_int("EVALUATION_LIMIT_S", 600)
 API_REQUESTS_PER_MINUTE = env_int("API_REQUESTS_PER_MINUTE", 600)
 """Requests of one token to the REST API and the MCP server, in a minute."""
+# Models. Addresses and keys are read from the environment where they are used: campaigns/proposers/endpoints.py
+MODEL_REQUESTS_AT_ONCE = env_int("MODEL_REQUESTS_AT_ONCE", 8)
+"""Requests under way at one model host, over all workers of this machine."""
+MODEL_RETRIES = env_int("MODEL_RETRIES", 6)
+MODEL_BACKOFF_MS = env_int("MODEL_BACKOFF_MS", 1000)
+"""The first pause before a request is made again; each next one is twice as long."""
+MODEL_SILENCE_S = env_int("MODEL_SILENCE_S", 600)
+"""A model's answer of which nothing came for so long counts as cut off."""
+MODEL_PROPOSAL_LIMIT_S = env_int("MODEL_PROPOSAL_LIMIT_S", 1800)
+MODEL_PROPOSALS_AT_ONCE = env_int("MODEL_PROPOSALS_AT_ONCE", 16)
+"""Proposals under way in the worker of the queue ``propose``: they wait for models, mostly."""
 SANDBOX_OPTIONAL = env_bool("AUTORESEARCH_ALLOW_NO_SANDBOX", False)
 """Candidates may run without a sandbox where none can be had. Every verdict then says so."""
 
@@ -199,4 +211,6 @@ LOGGING = {
     "formatters": {"plain": {"format": "%(levelname)s %(name)s: %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
     "root": {"handlers": ["stderr"], "level": os.environ.get("LOG_LEVEL", "WARNING")},
+    # At DEBUG these write whole requests, prompts and headers among them.
+    "loggers": {name: {"level": "WARNING"} for name in ("anthropic", "openai", "httpx2", "httpcore2")},
 }

@@ -59,7 +59,7 @@ class HomeConsumer(AsyncJsonWebsocketConsumer):
 
     async def disconnect(self, code: int) -> None:
         await self.channel_layer.group_discard(notify.HOME_GROUP, self.channel_name)
-        if getattr(self, "pending", None):
+        if self.pending is not None:
             self.pending.cancel()
 
     async def there_is_more(self, message: dict[str, Any]) -> None:

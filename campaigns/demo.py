@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 
 from campaigns import actions
 from campaigns.models import Campaign
@@ -16,7 +15,9 @@ from profiling.models import Profile, Region
 CAPTURE = Path(settings.BASE_DIR) / "profiling" / "demo" / "decode_h200.sqlite"
 TITLE = "Demo: MLA decode on this machine's CPU"
 NOTE = "This is dumb: 32 trips through the cache, with a copy each, where one would do."
-IDEA = "We load the latent cache in 1k pieces, with a copy each. Read it in larger pieces, or once, and without the copy."
+IDEA = (
+    "We load the latent cache in 1k pieces, with a copy each. Read it in larger pieces, or once, and without the copy."
+)
 ATTEMPTS = 40
 
 
@@ -25,7 +26,7 @@ def begin(username: str) -> str:
     known = Campaign.objects.filter(title=TITLE).order_by("-id").first()
     if known:
         return known.get_absolute_url()
-    person = get_user_model().objects.get_or_create(username=username)[0]
+    person = User.objects.get_or_create(username=username)[0]
     region = mark(capture(person), person)
     new = actions.NewCampaign(title=TITLE, problem="mla_decode", idea=IDEA, budget_attempts=ATTEMPTS, region=region)
     campaign = actions.create(new, person)
@@ -33,12 +34,14 @@ def begin(username: str) -> str:
     return campaign.get_absolute_url()
 
 
-def capture(person: AbstractBaseUser) -> Profile:
+def capture(person: User) -> Profile:
     digest = uploads.digest(uploads.file_chunks(CAPTURE))
-    return importing.import_file(CAPTURE, CAPTURE.name, digest, person, lambda percent, phase: True)
+    profile = importing.import_file(CAPTURE, CAPTURE.name, digest, lambda percent, phase: True)
+    Profile.objects.filter(pk=profile.pk, uploaded_by=None).update(uploaded_by=person)
+    return profile
 
 
-def mark(profile: Profile, person: AbstractBaseUser) -> Region:
+def mark(profile: Profile, person: User) -> Region:
     """The region of the finding about work in pieces, or, were there none, of the first finding."""
     findings = sorted(profile.findings, key=lambda finding: "pieces" not in finding["title"])
     start_ns, end_ns = (findings[0]["start_ns"], findings[0]["end_ns"]) if findings else (0, profile.span_ns or 1)

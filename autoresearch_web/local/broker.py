@@ -28,7 +28,14 @@ def find_server() -> str:
 
 def argv(socket_path: str, directory: str) -> list[str]:
     """Unix socket only, nothing on disk: what must not be lost lies in the database."""
-    options = {"port": "0", "unixsocket": socket_path, "unixsocketperm": "700", "dir": directory, "save": "", "appendonly": "no"}
+    options = {
+        "port": "0",
+        "unixsocket": socket_path,
+        "unixsocketperm": "700",
+        "dir": directory,
+        "save": "",
+        "appendonly": "no",
+    }
     return [find_server(), *(word for key, value in options.items() for word in (f"--{key}", value))]
 
 

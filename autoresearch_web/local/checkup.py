@@ -40,7 +40,17 @@ class Check:
 
 def examine() -> list[Check]:
     looks: list[Callable[[], Iterator[Check]]] = [
-        python, packages, data_folder, database, message_broker, compiler, sandbox, gpus, profilers, models, services
+        python,
+        packages,
+        data_folder,
+        database,
+        message_broker,
+        compiler,
+        sandbox,
+        gpus,
+        profilers,
+        models,
+        services,
     ]
     return [check for look in looks for check in look()]
 
@@ -56,7 +66,12 @@ def packages() -> Iterator[Check]:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             absent.append(name)
-    yield Check("packages", "missing" if absent else "ok", ", ".join(found), f"make install ({', '.join(absent)})" if absent else "")
+    yield Check(
+        "packages",
+        "missing" if absent else "ok",
+        ", ".join(found),
+        f"make install ({', '.join(absent)})" if absent else "",
+    )
 
 
 def data_folder() -> Iterator[Check]:
@@ -75,14 +90,21 @@ def database() -> Iterator[Check]:
         yield Check("database", "missing", f"{connection.vendor}: {error}", "check DATABASE_URL")
         return
     hint = "`manage.py migrate` (`manage.py up` does it by itself)" if pending else ""
-    yield Check("database", "optional" if pending else "ok", f"{connection.vendor}, {len(pending)} migrations pending", hint)
+    yield Check(
+        "database", "optional" if pending else "ok", f"{connection.vendor}, {len(pending)} migrations pending", hint
+    )
 
 
 def message_broker() -> Iterator[Check]:
     if os.environ.get("REDIS_URL"):
         answers = broker.answers(settings.REDIS_URL)
         hint = "" if answers else "start it, or unset REDIS_URL to use the embedded one"
-        yield Check("broker", "ok" if answers else "missing", "REDIS_URL is set" + (", it answers" if answers else ", no answer"), hint)
+        yield Check(
+            "broker",
+            "ok" if answers else "missing",
+            "REDIS_URL is set" + (", it answers" if answers else ", no answer"),
+            hint,
+        )
         return
     try:
         yield Check("broker", "ok", f"embedded: {broker.find_server()}")
@@ -91,10 +113,15 @@ def message_broker() -> Iterator[Check]:
 
 
 def compiler() -> Iterator[Check]:
-    for name, package, what in (("g++", "g++", "C++ candidates, torch.compile"), ("nvcc", "the CUDA toolkit", "CUDA candidates")):
+    for name, package, what in (
+        ("g++", "g++", "C++ candidates, torch.compile"),
+        ("nvcc", "the CUDA toolkit", "CUDA candidates"),
+    ):
         path = shutil.which(name)
         state: Literal["ok", "optional", "missing"] = "ok" if path else ("missing" if name == "g++" else "optional")
-        yield Check(name, state, version(path) if path else f"not found: no {what}", "" if path else f"install {package}")
+        yield Check(
+            name, state, version(path) if path else f"not found: no {what}", "" if path else f"install {package}"
+        )
 
 
 def version(path: str) -> str:
@@ -107,7 +134,12 @@ def sandbox() -> Iterator[Check]:
     from campaigns.harness import sandbox as box
 
     for protection, holds in box.probe().items():
-        yield Check(f"sandbox: {protection}", "ok" if holds else "missing", "holds" if holds else "does not hold", "" if holds else "see docs/harness.md")
+        yield Check(
+            f"sandbox: {protection}",
+            "ok" if holds else "missing",
+            "holds" if holds else "does not hold",
+            "" if holds else "see docs/harness.md",
+        )
 
 
 def gpus() -> Iterator[Check]:
@@ -116,7 +148,10 @@ def gpus() -> Iterator[Check]:
 
 
 def profilers() -> Iterator[Check]:
-    for name, what in (("nsys", "Nsight Systems: .nsys-rep uploads"), ("ncu", "Nsight Compute: counters of candidates")):
+    for name, what in (
+        ("nsys", "Nsight Systems: .nsys-rep uploads"),
+        ("ncu", "Nsight Compute: counters of candidates"),
+    ):
         path = shutil.which(name)
         yield Check(name, "ok" if path else "optional", version(path) if path else f"not found: no {what}")
 
@@ -124,7 +159,9 @@ def profilers() -> Iterator[Check]:
 def models() -> Iterator[Check]:
     for variable in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         there = bool(os.environ.get(variable))
-        yield Check(variable, "ok" if there else "optional", "set" if there else "not set: the tuner and replay need none")
+        yield Check(
+            variable, "ok" if there else "optional", "set" if there else "not set: the tuner and replay need none"
+        )
 
 
 def services() -> Iterator[Check]:

@@ -95,11 +95,33 @@ class Stack:
             raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
         services = [self._worker("loop", "autoresearch_web", 2), self._worker("profiles", "autoresearch_web", 1)]
         services += [self._worker(f"gpu.{kind}", "campaigns.harness.worker", 1) for kind in local_kinds()]
-        services.append(self._service("beat", [*self._celery("autoresearch_web"), "beat", "--schedule", str(settings.AUTORESEARCH_HOME / "beat"), "--pidfile="]))
+        services.append(
+            self._service(
+                "beat",
+                [
+                    *self._celery("autoresearch_web"),
+                    "beat",
+                    "--schedule",
+                    str(settings.AUTORESEARCH_HOME / "beat"),
+                    "--pidfile=",
+                ],
+            )
+        )
         services[-1].is_ready = lambda: True
         if self.web:
-            argv = [sys.executable, "-m", "uvicorn", "autoresearch_web.asgi:application", "--host", self.host, "--port", str(self.port)]
-            web = self._service("web", [*argv, "--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", "2"])
+            argv = [
+                sys.executable,
+                "-m",
+                "uvicorn",
+                "autoresearch_web.asgi:application",
+                "--host",
+                self.host,
+                "--port",
+                str(self.port),
+            ]
+            web = self._service(
+                "web", [*argv, "--log-level", "warning", "--no-access-log", "--timeout-graceful-shutdown", "2"]
+            )
             web.is_ready = lambda: healthy(f"http://{self.host}:{self.port}/healthz")
             services.append(web)
         self._begin(services, 60)
@@ -123,13 +145,30 @@ class Stack:
         return [sys.executable, "-m", "celery", "-A", app]
 
     def _worker(self, queue: str, app: str, processes: int) -> Service:
-        words = ["worker", "-Q", queue, "-n", f"{queue}@%h", "-c", str(processes), "-l", "INFO", "--without-gossip", "--without-mingle"]
+        words = [
+            "worker",
+            "-Q",
+            queue,
+            "-n",
+            f"{queue}@%h",
+            "-c",
+            str(processes),
+            "-l",
+            "INFO",
+            "--without-gossip",
+            "--without-mingle",
+        ]
         service = self._service(queue, [*self._celery(app), *words, "--without-heartbeat"])
         service.ready_line = " ready."
         return service
 
     def _service(self, name: str, argv: list[str]) -> Service:
-        env = {**os.environ, "REDIS_URL": settings.REDIS_URL, "AUTORESEARCH_HOME": str(settings.AUTORESEARCH_HOME), "PYTHONUNBUFFERED": "1"}
+        env = {
+            **os.environ,
+            "REDIS_URL": settings.REDIS_URL,
+            "AUTORESEARCH_HOME": str(settings.AUTORESEARCH_HOME),
+            "PYTHONUNBUFFERED": "1",
+        }
         return Service(name=name, argv=argv, env=env, log=self.log, guard=self.guard, cwd=ROOT)
 
     def check(self) -> None:

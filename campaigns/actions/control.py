@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,7 +14,7 @@ from .errors import ActionError, refuse_imported
 TEXT_LIMIT = 20_000
 
 
-def start(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+def start(campaign: Campaign, person: User | None) -> None:
     refuse_imported(campaign)
     with transaction.atomic():
         if not campaign.move(to=State.QUEUED, from_=(State.DRAFT,)):
@@ -23,7 +23,7 @@ def start(campaign: Campaign, person: AbstractBaseUser | None) -> None:
         transaction.on_commit(lambda: dispatch.advance(campaign.pk))
 
 
-def pause(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+def pause(campaign: Campaign, person: User | None) -> None:
     """Let what is under way end, and begin nothing new."""
     refuse_imported(campaign)
     with transaction.atomic():
@@ -34,7 +34,7 @@ def pause(campaign: Campaign, person: AbstractBaseUser | None) -> None:
         Event.record(campaign.pk, "campaign.paused", by=name(person))
 
 
-def resume(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+def resume(campaign: Campaign, person: User | None) -> None:
     refuse_imported(campaign)
     with transaction.atomic():
         if not campaign.move(to=State.RUNNING, from_=(State.PAUSED,), resumed_at=timezone.now()):
@@ -43,7 +43,7 @@ def resume(campaign: Campaign, person: AbstractBaseUser | None) -> None:
         transaction.on_commit(lambda: dispatch.advance(campaign.pk))
 
 
-def stop(campaign: Campaign, person: AbstractBaseUser | None) -> None:
+def stop(campaign: Campaign, person: User | None) -> None:
     """End it now. Evaluations under way are stopped; what was judged stays."""
     refuse_imported(campaign)
     with transaction.atomic():
@@ -52,7 +52,7 @@ def stop(campaign: Campaign, person: AbstractBaseUser | None) -> None:
             raise ActionError(f"The campaign has ended already: {campaign.state}.")
 
 
-def add_idea(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> Idea:
+def add_idea(campaign: Campaign, person: User | None, text: str) -> Idea:
     refuse_imported(campaign)
     text = checked(text, "idea")
     with transaction.atomic():
@@ -66,7 +66,7 @@ def add_idea(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> 
     return idea
 
 
-def strike_idea(idea: Idea, person: AbstractBaseUser | None) -> None:
+def strike_idea(idea: Idea, person: User | None) -> None:
     """No more attempts go to it; those that were made stay."""
     refuse_imported(idea.campaign)
     with transaction.atomic():
@@ -74,7 +74,7 @@ def strike_idea(idea: Idea, person: AbstractBaseUser | None) -> None:
             Event.record(idea.campaign_id, "idea.struck", idea=idea.pk, by=name(person))
 
 
-def steer(campaign: Campaign, person: AbstractBaseUser | None, text: str) -> Steering:
+def steer(campaign: Campaign, person: User | None, text: str) -> Steering:
     refuse_imported(campaign)
     text = checked(text, "note")
     with transaction.atomic():
@@ -95,5 +95,5 @@ def checked(text: str, what: str) -> str:
     return text
 
 
-def name(person: AbstractBaseUser | None) -> str:
+def name(person: User | None) -> str:
     return person.get_username() if person else ""

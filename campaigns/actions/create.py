@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from campaigns import catalog
@@ -43,7 +43,7 @@ class NewCampaign:
     """Whether a replay folder may lie anywhere: only for who has a shell on this machine anyway."""
 
 
-def create(new: NewCampaign, person: AbstractBaseUser | None) -> Campaign:
+def create(new: NewCampaign, person: User | None) -> Campaign:
     """Write the campaign as a draft, with its first idea. Raises ``ActionError`` for what could not run."""
     idea = checked(new.idea, "idea")
     try:
@@ -93,7 +93,9 @@ def check_replay(new: NewCampaign) -> None:
     directory = Path(str(new.agent_options.get("directory", ""))).resolve()
     allowed = Path(settings.AUTORESEARCH_HOME) / "replays"
     if not new.any_directory and not directory.is_relative_to(allowed):
-        raise ActionError(f"A replay folder lies under {allowed}. Put the candidates there, or use `manage.py run_campaign`.")
+        raise ActionError(
+            f"A replay folder lies under {allowed}. Put the candidates there, or use `manage.py run_campaign`."
+        )
     if not directory.is_dir():
         raise ActionError(f"{directory} is no folder. The replay agent wants a folder of candidates.")
     new.agent_options["directory"] = str(directory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,14 +16,16 @@ from .errors import ActionError, refuse_imported
 
 
 def approve(
-    attempt: Attempt, person: AbstractBaseUser | None, *, seen: int, sha256: str, range_: dict[str, Any] | None = None
+    attempt: Attempt, person: User | None, *, seen: int, sha256: str, range_: dict[str, Any] | None = None
 ) -> Review:
     """Approve a kept kernel, for a range or everywhere. ``seen`` is the decision that the person had on the screen
     (``Attempt.decision_seq``), ``sha256`` what they were told they sign."""
     attempt.refresh_from_db()
     refuse_imported(attempt.campaign)
     if attempt.verdict != Verdict.KEPT:
-        raise ActionError(f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved.")
+        raise ActionError(
+            f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved."
+        )
     if blocks := attempt.open_blocks():
         raise ActionError(f"{blocks} blocking flag(s) stand open. Confirm or dismiss them first.")
     if sha256 != attempt.signed_sha256(range_):
@@ -31,7 +33,7 @@ def approve(
     return record(attempt, person, seen=seen, decision=Decision.APPROVED, sha256=sha256, range=range_)
 
 
-def reject(attempt: Attempt, person: AbstractBaseUser | None, *, seen: int, kind: str, reason: str) -> Review:
+def reject(attempt: Attempt, person: User | None, *, seen: int, kind: str, reason: str) -> Review:
     """Reject a kept kernel. The campaign goes on from the incumbent before it; the agent reads the reason."""
     attempt.refresh_from_db()
     refuse_imported(attempt.campaign)
@@ -44,9 +46,11 @@ def reject(attempt: Attempt, person: AbstractBaseUser | None, *, seen: int, kind
     )
 
 
-def record(attempt: Attempt, person: AbstractBaseUser | None, *, seen: int, decision: str, **fields: Any) -> Review:
+def record(attempt: Attempt, person: User | None, *, seen: int, decision: str, **fields: Any) -> Review:
     with transaction.atomic():
-        claimed = Attempt.objects.filter(pk=attempt.pk, decision_seq=seen).update(decision=decision, decision_seq=seen + 1)
+        claimed = Attempt.objects.filter(pk=attempt.pk, decision_seq=seen).update(
+            decision=decision, decision_seq=seen + 1
+        )
         if not claimed:
             raise ActionError(who_was_first(attempt))
         review = Review.objects.create(attempt=attempt, seq=seen + 1, decision=decision, reviewer=person, **fields)
@@ -73,7 +77,7 @@ def step_back(attempt: Attempt) -> None:
     Campaign.objects.filter(pk=attempt.campaign_id, incumbent=attempt).update(incumbent=best)
 
 
-def decide_flag(flag: Flag, person: AbstractBaseUser | None, *, state: str, reason: str) -> Flag:
+def decide_flag(flag: Flag, person: User | None, *, state: str, reason: str) -> Flag:
     """Confirm or dismiss an open flag, with a reason that later reviewers see as precedent."""
     refuse_imported(flag.attempt.campaign)
     if state not in (FlagState.CONFIRMED, FlagState.DISMISSED):

@@ -13,4 +13,6 @@ class ActionError(Exception):
 def refuse_imported(campaign: Campaign) -> None:
     """A campaign from an archive is a record of what others did: nothing in it is changed here."""
     if campaign.imported_from is not None:
-        raise ActionError("This campaign was imported from an archive and is only read. Start one of your own from its idea.")
+        raise ActionError(
+            "This campaign was imported from an archive and is only read. Start one of your own from its idea."
+        )

@@ -68,7 +68,9 @@ class Campaign(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.DRAFT, db_index=True)
     state_reason = models.CharField(max_length=500, blank=True)
     exhausted = models.CharField(max_length=500, blank=True, help_text="Why the agent has nothing more to offer")
-    incumbent = models.ForeignKey("campaigns.Attempt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    incumbent = models.ForeignKey(
+        "campaigns.Attempt", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     attempt_seq = models.PositiveIntegerField(default=0)
     event_seq = models.PositiveBigIntegerField(default=0)
 

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
+from autoresearch_web import access
 from campaigns import actions
 from campaigns.models import Campaign, Flag, Idea
 
@@ -21,7 +22,7 @@ def control(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
         "resume": (actions.resume, "Resumed."),
         "stop": (actions.stop, "Stopped. What was judged stays."),
     }[verb]
-    return act_and_tell(request, lambda: act(campaign, request.user), done, campaign.get_absolute_url())
+    return act_and_tell(request, lambda: act(campaign, access.person(request)), done, campaign.get_absolute_url())
 
 
 @require_POST
@@ -29,7 +30,9 @@ def steer(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign, pk=pk)
     text = request.POST.get("text", "")
     done = "Noted. Every proposal from now on reads it."
-    return act_and_tell(request, lambda: actions.steer(campaign, request.user, text), done, campaign.get_absolute_url())
+    return act_and_tell(
+        request, lambda: actions.steer(campaign, access.person(request), text), done, campaign.get_absolute_url()
+    )
 
 
 @require_POST
@@ -38,7 +41,7 @@ def add_idea(request: HttpRequest, pk: int) -> HttpResponse:
     text = request.POST.get("text", "")
     done = "Added. It takes its turn at the next proposal."
     return act_and_tell(
-        request, lambda: actions.add_idea(campaign, request.user, text), done, campaign.get_absolute_url()
+        request, lambda: actions.add_idea(campaign, access.person(request), text), done, campaign.get_absolute_url()
     )
 
 
@@ -50,7 +53,7 @@ def strike_idea(request: HttpRequest, pk: int) -> HttpResponse:
     idea = get_object_or_404(Idea, campaign_id=pk, pk=number)
     done = "Struck: no more attempts go to it; those that were made stay."
     return act_and_tell(
-        request, lambda: actions.strike_idea(idea, request.user), done, idea.campaign.get_absolute_url()
+        request, lambda: actions.strike_idea(idea, access.person(request)), done, idea.campaign.get_absolute_url()
     )
 
 
@@ -63,7 +66,7 @@ def decide_flag(request: HttpRequest, pk: int) -> HttpResponse:
     state, reason = request.POST.get("state", ""), request.POST.get("reason", "")
 
     def act() -> object:
-        return actions.decide_flag(flag, request.user, state=state, reason=reason)
+        return actions.decide_flag(flag, access.person(request), state=state, reason=reason)
 
     if not request.headers.get("HX-Request"):
         return act_and_tell(request, act, f"The flag is {state}.", flag.attempt.get_absolute_url())

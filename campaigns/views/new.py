@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from autoresearch_web import access
 from campaigns import actions
 from campaigns.actions import ActionError
 from campaigns.forms import NewCampaignForm
@@ -29,7 +30,7 @@ def new_campaign(request: HttpRequest) -> HttpResponse:
         return show(request, form, status=422)
     try:
         registry.make(form.cleaned_data["agent"], form.agent_options())
-        campaign = actions.create(form.as_new(), request.user)
+        campaign = actions.create(form.as_new(), access.person(request))
     except (ActionError, ProposerError) as error:
         form.add_error(None, str(error))
         return show(request, form, status=422)
@@ -39,7 +40,7 @@ def new_campaign(request: HttpRequest) -> HttpResponse:
 
 
 def started(request: HttpRequest, campaign: Campaign) -> HttpResponse:
-    problem, _ = attempted(lambda: actions.start(campaign, request.user))
+    problem, _ = attempted(lambda: actions.start(campaign, access.person(request)))
     if problem:
         messages.warning(request, problem)
     return redirect(campaign)

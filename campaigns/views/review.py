@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from autoresearch_web import access
 from campaigns import actions
 from campaigns.actions import ActionError
 from campaigns.models import Attempt, Campaign
@@ -50,7 +51,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
         sha256 = request.POST.get("range_sha256") if range_ else request.POST.get("sha256")
         if range_ and not sha256 and request.POST.get("sha256") == attempt.signed_sha256():
             sha256 = attempt.signed_sha256(range_)  # a page without scripts has shown the hash without a range
-        return actions.approve(attempt, request.user, seen=seen(request), sha256=sha256 or "", range_=range_)
+        return actions.approve(attempt, access.person(request), seen=seen(request), sha256=sha256 or "", range_=range_)
 
     return decide(request, attempt, act, f"Approved attempt {attempt.number} of {attempt.campaign.title}.")
 
@@ -63,7 +64,7 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
     def act() -> object:
         if not reason:
             raise ActionError("Say why: the agent reads it, and so does the next reviewer.")
-        return actions.reject(attempt, request.user, seen=seen(request), kind=kind, reason=reason)
+        return actions.reject(attempt, access.person(request), seen=seen(request), kind=kind, reason=reason)
 
     return decide(request, attempt, act, f"Rejected attempt {attempt.number} of {attempt.campaign.title}.")
 

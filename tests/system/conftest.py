@@ -50,7 +50,9 @@ class Product:
     def start(self) -> None:
         with self.output.open("ab") as log:
             argv = [sys.executable, "manage.py", "up", "--port", str(self.port)]
-            self.process = subprocess.Popen(argv, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                argv, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True
+            )
         until(lambda: (self.home / "up.json").exists() or self.process.poll() is not None, 60, "manage.py up is ready")
         assert self.process.poll() is None, self.output.read_text()
 
@@ -74,7 +76,9 @@ class Product:
 
     def manage(self, *words: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "manage.py", *words]
-        return subprocess.run(argv, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False)
+        return subprocess.run(
+            argv, cwd=ROOT, env=self.env, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         argv = [sys.executable, "manage.py", *words]

@@ -30,7 +30,13 @@ def campaign_with_a_kill(product: Product, phase: str, service: str) -> dict:
 
 @pytest.mark.parametrize(
     ("phase", "service"),
-    [("proposing", "loop"), ("ready", "loop"), ("evaluating", "gpu.cpu"), ("evaluating", "loop"), ("evaluating", "broker")],
+    [
+        ("proposing", "loop"),
+        ("ready", "loop"),
+        ("evaluating", "gpu.cpu"),
+        ("evaluating", "loop"),
+        ("evaluating", "broker"),
+    ],
 )
 def test_a_killed_process_loses_nothing_and_doubles_nothing(product, phase, service):
     result = campaign_with_a_kill(product, phase, service)
@@ -42,5 +48,10 @@ def test_a_killed_process_loses_nothing_and_doubles_nothing(product, phase, serv
         result["campaign"],
     )
     assert [count for _, count in verdicts] == [1, 1, 1, 1]
-    seqs = [s for (s,) in product.rows("SELECT seq FROM campaigns_event WHERE campaign_id = ? ORDER BY seq", result["campaign"])]
+    seqs = [
+        s
+        for (s,) in product.rows(
+            "SELECT seq FROM campaigns_event WHERE campaign_id = ? ORDER BY seq", result["campaign"]
+        )
+    ]
     assert seqs == list(range(1, len(seqs) + 1))

@@ -14,7 +14,11 @@ pytestmark = pytest.mark.slow
 
 
 def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]]
+    return [
+        pid
+        for pid in pids
+        if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
+    ]
 
 
 def test_it_answers_and_restarts_a_worker_that_dies(product):

@@ -46,7 +46,9 @@ class Command(BaseCommand):
             where = begin(options["user"])
         token = access.one_time_token(options["user"])
         link = f"{stack.url}/login?token={token}" + (f"&next={where}" if where != "/" else "")
-        self.stdout.write(f"\nAutoresearch Web is up. Open this link (it signs in {options['user']}, once):\n\n    {link}\n")
+        self.stdout.write(
+            f"\nAutoresearch Web is up. Open this link (it signs in {options['user']}, once):\n\n    {link}\n"
+        )
         self.stdout.flush()
 
     def end(self, stack: Stack) -> None:

@@ -14,7 +14,9 @@ from campaigns.models import Attempt, Campaign, Gate, State
 
 
 class Command(BaseCommand):
-    help = "Run a campaign and wait for its end. Starts broker and workers itself when nothing runs for this data folder."
+    help = (
+        "Run a campaign and wait for its end. Starts broker and workers itself when nothing runs for this data folder."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--problem", required=True)
