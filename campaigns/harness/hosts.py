@@ -38,9 +38,13 @@ def versions() -> dict[str, str]:
     return found
 
 
+def host_name() -> str:
+    return socket.gethostname()
+
+
 def this_host(kind: str) -> Host:
     return Host(
-        name=socket.gethostname(),
+        name=host_name(),
         kind=kind,
         processor=processor(),
         versions=versions(),

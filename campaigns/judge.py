@@ -1,0 +1,95 @@
+"""From a report and nothing else to a verdict. Pure: a stored report can be judged again by a later rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from campaigns.harness.gate import clears, noise_band
+from campaigns.harness.report import Finding, Ratio, Report, WorkloadResult
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a keep needs beyond being right."""
+
+    worst_workload: float = 0.95
+    """No workload may fall below this share of the incumbent's speed, beyond its own interval."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``verdict`` is one of the words in docs/harness.md; ``reason`` is a sentence for a person, with the numbers."""
+
+    verdict: str
+    reason: str
+    speedup: Ratio | None = None
+    over_incumbent: Ratio | None = None
+    flags: list[Finding] = field(default_factory=list)
+    ranges: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def band(self) -> list[float] | None:
+        return [self.speedup.lo, self.speedup.hi] if self.speedup else None
+
+
+def judge(report: Report, policy: Policy | None = None) -> Judgement:
+    """The verdict that the report's evidence bears."""
+    policy = policy or Policy()
+    blocks = [finding for finding in report.findings if finding.severity == "block"]
+    if report.outcome == "infrastructure":
+        return Judgement("no_measurement", report.summary, flags=report.findings)
+    if blocks:
+        reason = f"{blocks[0].rule}: {blocks[0].evidence}"
+        return Judgement("flagged", reason, report.speedup, report.over_incumbent, report.findings)
+    if report.outcome != "measured":
+        return Judgement(report.outcome, report.summary, flags=report.findings)
+    if report.over_incumbent is None:
+        return Judgement("no_measurement", without_speed(report), report.speedup, flags=report.findings)
+    verdict, reason = weigh(report, report.over_incumbent, policy)
+    return Judgement(verdict, reason, settled(report), report.over_incumbent, report.findings)
+
+
+def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:
+    """Kept, stacked or reverted: what the speed over the incumbent says."""
+    band = noise_band(report.noise)
+    gain = f"{over.value:.3f}× over the incumbent ({over.lo:.3f} to {over.hi:.3f}), noise ±{band:.1%}"
+    if over.hi < 1 - band:
+        return "reverted", f"slower: {gain}"
+    if not clears(over, report.noise):
+        return ("stacked" if over.lo > 1 - band else "reverted"), f"not told apart from the incumbent: {gain}"
+    if slow := [row for row in report.workloads if is_worse(row, policy)]:
+        return "reverted", f"faster overall, {gain}; but {describe(slow[0])}"
+    confirmation = report.confirmation
+    if confirmation is None:
+        return "reverted", f"{gain}; it was not confirmed in fresh processes"
+    if not confirmation.correct:
+        return "incorrect", f"wrong in fresh processes: {confirmation.detail}"
+    if not clears(confirmation.over_incumbent, confirmation.noise):
+        return "reverted", f"{gain}; but it {confirmation.detail}"
+    return "kept", f"{gain}; confirmed in fresh processes"
+
+
+def is_worse(row: WorkloadResult, policy: Policy) -> bool:
+    """Whether a workload is slower than the incumbent by more than is allowed, beyond doubt."""
+    return row.over_incumbent is not None and row.over_incumbent.hi < policy.worst_workload
+
+
+def describe(row: WorkloadResult) -> str:
+    assert row.over_incumbent is not None
+    kind = "hidden workload" if row.hidden else "workload"
+    return f"{kind} {row.name} is {row.over_incumbent.value:.3f}× ({row.over_incumbent.lo:.3f} to {row.over_incumbent.hi:.3f})"
+
+
+def settled(report: Report) -> Ratio | None:
+    """The speed-up over the baseline: of both measurements, where there are two, from the lowest bound to the highest."""
+    first, second = report.speedup, report.confirmation.speedup if report.confirmation else None
+    if first is None or second is None:
+        return first
+    value = (first.value * second.value) ** 0.5
+    return Ratio(value=value, lo=min(first.lo, second.lo), hi=max(first.hi, second.hi))
+
+
+def without_speed(report: Report) -> str:
+    skipped = next((stage.detail for stage in report.stages if stage.name == "timing"), "")
+    return f"right, but its speed was not measured: {skipped}" if skipped else "its speed was not measured"
