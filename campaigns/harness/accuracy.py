@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+PIECE = 1 << 15
 TINY = float(np.finfo(np.float32).tiny)
 
 
@@ -43,6 +44,22 @@ def compare(out: NDArray[np.floating[Any]], reference: NDArray[np.floating[Any]]
     if not count:
         return Comparison(True, float(relative.max(initial=0.0)))
     return Comparison(False, _worst(relative), _describe(out, reference, wrong, count))
+
+
+def agrees(out: NDArray[Any], other: NDArray[Any], t: float) -> bool:
+    """Whether two float32 arrays agree within t·RMS + t·|other| everywhere: quick, in pieces that fit a cache."""
+    a, b = out.reshape(-1), other.reshape(-1)
+    floor = t * (float(np.sqrt(np.dot(b, b) / max(1, b.size))) + TINY)
+    if not np.isfinite(floor):
+        return False
+    for first in range(0, a.size, PIECE):
+        x, y = a[first : first + PIECE], b[first : first + PIECE]
+        error, limit = np.abs(x - y), np.abs(y)
+        limit *= t
+        limit += floor
+        if not (error <= limit).all():
+            return False
+    return True
 
 
 def _worst(relative: NDArray[Any]) -> float:

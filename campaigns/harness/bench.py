@@ -5,7 +5,6 @@ The reference process and its expected outputs are never in one sandbox with a c
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import backends, cores
-from .channel import Channel
+from .channel import Channel, Took
 from .errors import CandidateFailure, Infrastructure
 from .memory import Area, Place, layout
 from .problem import Problem, Workload
@@ -65,7 +64,6 @@ class Bench:
 
     def ready(self, core: int) -> None:
         """Have both processes up, on their cores. A dead one is started again."""
-        others = (os.sched_getaffinity(0) - {core}) or {core}
         if self.reference is None or self.reference.closed or self.reference.exited():
             self._start_reference()
         if self.baseline is None or self.baseline.channel.closed or self.baseline.channel.exited():
@@ -74,8 +72,9 @@ class Bench:
         assert self.baseline is not None
         self._trusted(lambda: self.reference.wait_ready(START_LIMIT_S), "reference process")  # type: ignore[union-attr]
         self._trusted(self.baseline.load, f"baseline {self.baseline_name}")
-        cores.pin(self.reference.pid, others)
-        cores.pin(self.baseline.channel.pid, {core})
+        # Also the reference: what it wrote then lies in the caches of the core that is timed, for every runner alike.
+        for pid in (self.reference.pid, self.baseline.channel.pid):
+            cores.pin(pid, {core})
 
     def _start_reference(self) -> None:
         if self.reference is not None:
@@ -100,7 +99,7 @@ class Bench:
         source = CandidateSource(backend="torch", files={"kernel.py": self.problem.files[path]})
         built = backends.get("torch").build(source)
         self.baseline = Runner.start(
-            "baseline", self.problem, source, built, (core,), BASELINE_LIMITS, True, lambda: self.should_stop()
+            "baseline", self.problem, source, built, core, BASELINE_LIMITS, True, lambda: self.should_stop()
         )
 
     def _trusted(self, action: Callable[[], Any], who: str) -> Any:
@@ -199,14 +198,14 @@ class Bench:
         """The first calls may compile."""
         return COMPILE_LIMIT_S if stand.baseline_calls < 2 else 30.0
 
-    def run_baseline(self, stand: Stand, slots: Sequence[InputSlot]) -> int:
-        """The baseline over these slots, in nanoseconds."""
+    def run_baseline(self, stand: Stand, slots: Sequence[InputSlot]) -> Took:
+        """The baseline over these slots."""
         assert self.baseline is not None
         runner = self.baseline
         self._trusted(lambda: runner.map(stand.workload, slots), "baseline")
         names = [s.name for s in slots]
         limit_s = self.baseline_limit_s(stand)
-        took: int = self._trusted(lambda: runner.block(names, stand.poison, limit_s), f"baseline {self.baseline_name}")
+        took: Took = self._trusted(lambda: runner.block(names, stand.poison, limit_s), f"baseline {self.baseline_name}")
         stand.baseline_calls += 1
         return took
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import backends
-from .channel import Channel
+from .channel import Channel, Took
 from .errors import CandidateFailure
 from .memory import GUARD_BYTES, Area, Place, layout, poison_pool
 from .problem import Problem, Workload
@@ -87,13 +87,13 @@ class Runner:
         problem: Problem,
         source: CandidateSource,
         built: backends.Built,
-        cores: tuple[int, ...],
+        core: int,
         limits: Limits | None = None,
         compiler: bool = False,
         should_stop: Callable[[], bool] | None = None,
     ) -> Runner:
         """Start the sandbox and return at once; ``load`` waits for it."""
-        spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), cores)
+        spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), (core,))
         spec.compiler = compiler
         channel = Channel(spec, should_stop)
         config = {"path": f"{spec.folder}/{built.entry}", "folder": spec.folder}
@@ -135,8 +135,8 @@ class Runner:
         self.channel.freeze()
         outputs.close()  # the mapping stays
 
-    def block(self, names: Sequence[str], poison: Poison | None, limit_s: float) -> int:
-        """Call once for each slot and return the nanoseconds of it all.
+    def block(self, names: Sequence[str], poison: Poison | None, limit_s: float) -> Took:
+        """Call once for each slot and return how long it all took.
 
         The outputs hold wrong values before. After it the process is stopped, so that what lies in the outputs until
         the next block is what these calls left there. Raises ``CandidateFailure``.
@@ -147,12 +147,12 @@ class Runner:
         nonce = self.channel.send("block", calls=list(names))
         if self.channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
             raise CandidateFailure("launch_failed", "answered a request with something else: a forged reply")
-        took_ns = self.channel.timed(secrets.token_hex(8), nonce, limit_s)
+        took = self.channel.timed(secrets.token_hex(8), nonce, limit_s)
         self.channel.freeze()
         self._look()
         for name in names:
             self._check_guards(name)
-        return took_ns
+        return took
 
     def _prepare(self, slot: OutputSlot, poison: Poison | None) -> None:
         if poison is None:

@@ -1,8 +1,8 @@
 """A timing session: baseline, incumbent, a second process of the incumbent, and candidate, interleaved.
 
 Each round gives every workload new inputs and lets each runner do a block of N and a block of 2N calls, each call on
-inputs that it has not seen. The slope between the two is the time of a call, whatever the runner says and whatever
-each block costs once. A call of a millisecond or more is a block of its own, less the cost of an empty block.
+inputs that it has not seen. What an empty block costs is taken off. A call of a millisecond or more is a block of its
+own. A block that took longer than it used the processor was disturbed, and is done again on new inputs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .bench import Bench, Stand
+from .channel import Took
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
 from .problem import Workload
-from .report import Ratio
+from .report import Finding, Ratio
 from .runner import InputSlot, Runner
 from .stages.base import Evaluation
-from .stages.correctness import against, compare_slot
+from .stages.correctness import compare_slot
 from .statistics import Estimate, centre_of, combine
 
 BASELINE, INCUMBENT, SECOND, CANDIDATE = "baseline", "incumbent", "incumbent again", "candidate"
@@ -36,6 +37,9 @@ HOPELESS_AFTER_QUICK = 0.95
 PROCESS_SD = 0.006
 """How much the time of the same code differs from process to process (where its memory lies), as a share: measured,
 see docs/harness.md. No number of rounds in one process shows it."""
+DISTURBED_NS, DISTURBED_SHARE = 50_000, 0.03
+TRIES = 4
+EMPTY_BLOCKS = 9
 SPOT_CHECK_S = 0.02
 MIN_CALL_LIMIT_S = 2.0
 SLOWER_LIMIT = 30.0
@@ -50,19 +54,27 @@ class Lane:
     slots: list[InputSlot] = field(default_factory=list)
     times: dict[str, list[float]] = field(default_factory=dict)
     limit_s: float = 60.0
+    generation: int = 0
+    """Raised whenever the inputs change; ``ran`` says on which each runner ran last."""
+    ran: dict[str, int] = field(default_factory=dict)
+    checked: int = 0
 
     @property
     def single(self) -> bool:
         return len(self.slots) == 1
 
     def log_ratios(self, numerator: Sequence[str], denominator: str) -> list[float]:
-        """By round: log of the numerators' geometric mean over the denominator's time."""
-        rounds = len(self.times[denominator])
-        return [
-            sum(math.log(self.times[who][r]) for who in numerator) / len(numerator)
-            - math.log(self.times[denominator][r])
-            for r in range(rounds)
-        ]
+        """By round: log of the numerators' geometric mean over the denominator's time. Disturbed rounds are left out."""
+        logs = []
+        for r, below in enumerate(self.times[denominator]):
+            above = [self.times[who][r] for who in numerator]
+            if not any(math.isnan(t) for t in [below, *above]):
+                logs.append(statistics.fmean(math.log(t) for t in above) - math.log(below))
+        return logs
+
+    def pairs(self) -> int:
+        """Rounds in which no runner was disturbed."""
+        return sum(not any(map(math.isnan, row)) for row in zip(*self.times.values(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,8 @@ class Session:
             for who in (INCUMBENT, SECOND):
                 self.runners[who] = evaluation.start_runner(who, evaluation.incumbent, evaluation.incumbent_built)
         self.runners[CANDIDATE] = candidate
-        self.empty_ns: dict[str, float] = {}
+        self.empty: dict[str, Took] = {}
+        self.blocks: dict[str, list[bool]] = {who: [] for who in self.runners}
         self.lanes: list[Lane] = []
         self.checked = 0
 
@@ -115,14 +128,25 @@ class Session:
                 raise
             raise Infrastructure(f"{runner.who}: {failure.message}") from failure
 
-    def block(self, who: str, lane: Lane, slots: Sequence[InputSlot]) -> int:
+    def block(self, who: str, lane: Lane, slots: Sequence[InputSlot]) -> Took:
         runner = self.runners[who]
         limit_s = 60.0 if who == BASELINE else self.evaluation.block_limit_s(lane.limit_s)
         took = self.guarded(runner, runner.block, [s.name for s in slots], lane.stand.poison, limit_s)
         if runner is self.candidate:
             self.evaluation.check_threads(runner)
-        assert isinstance(took, int)
+        assert isinstance(took, Took)
         return took
+
+    def measure_empty(self, who: str, lane: Lane) -> None:
+        """What a block costs without a call in it, by both clocks."""
+        took = [self.block(who, lane, []) for _ in range(EMPTY_BLOCKS)]
+        self.empty[who] = Took(*(round(statistics.median(clock)) for clock in zip(*took, strict=True)))
+
+    def net_ns(self, who: str, took: Took) -> float:
+        """Nanoseconds of the calls in a block, or NaN when it took longer than it used the processor."""
+        cpu, wall = took.cpu_ns - self.empty[who].cpu_ns, took.wall_ns - self.empty[who].wall_ns
+        disturbed = wall - cpu > DISTURBED_NS + DISTURBED_SHARE * took.wall_ns
+        return math.nan if disturbed else max(1.0, wall)
 
     def prepare(self, workload: Workload) -> Lane:
         """Warm every runner on two draws, and choose how many calls make a block."""
@@ -133,12 +157,12 @@ class Session:
         quickest = math.inf
         for who, runner in self.runners.items():
             self.guarded(runner, runner.map, workload, slots)
-            if who not in self.empty_ns:
-                self.empty_ns[who] = statistics.median(self.block(who, lane, []) for _ in range(9))
-            took = [self.block(who, lane, [slot]) - self.empty_ns[who] for slot in slots]
+            if who not in self.empty:
+                self.measure_empty(who, lane)
+            took_ns = min(self.block(who, lane, [slot]).wall_ns for slot in slots) - self.empty[who].wall_ns
             if who in (INCUMBENT, BASELINE):
-                lane.limit_s = max(MIN_CALL_LIMIT_S, SLOWER_LIMIT * MAX_CALLS * took[-1] / 1e9)
-            quickest = min(quickest, max(1000.0, took[-1]))
+                lane.limit_s = max(MIN_CALL_LIMIT_S, SLOWER_LIMIT * MAX_CALLS * took_ns / 1e9)
+            quickest = min(quickest, max(1000.0, took_ns))
         lane.calls = 1 if quickest >= SINGLE_NS else min(MAX_CALLS, math.ceil(BLOCK_NS / quickest))
         count = 1 if quickest >= SINGLE_NS else 3 * self.fitting(lane)
         lane.slots = self.bench.stand(workload, count).slots[:count]
@@ -157,41 +181,80 @@ class Session:
     def rounds(self) -> Outcome:
         until = time.monotonic() + BUDGET_S
         offset = self.evaluation.random.randrange(len(ORDERS))
+        outcome = None
         for number in range(MAX_ROUNDS):
             for index, lane in enumerate(self.lanes):
                 self.evaluation.checkpoint()
                 self.round(lane, ORDERS[(number + index + offset) % len(ORDERS)])
-            outcome = self.outcome(number + 1, self.verdict_so_far(number + 1))
+            pairs = min(lane.pairs() for lane in self.lanes)
+            if pairs == 0:
+                continue
+            outcome = self.outcome(number + 1, self.verdict_so_far(pairs))
             self.evaluation.progress(self.stage, self.sentence(outcome))
-            if outcome.stopped or (number + 1 >= MIN_ROUNDS and time.monotonic() > until):
+            if outcome.stopped or (pairs >= MIN_ROUNDS and time.monotonic() > until):
                 break
+        self.look_at_clocks(outcome)
+        assert outcome is not None
         return outcome
 
+    def look_at_clocks(self, outcome: Outcome | None) -> None:
+        """A busy machine disturbs every runner; a candidate that alone is disturbed waits for somebody else's work."""
+        share = {who: 1 - statistics.fmean(good) for who, good in self.blocks.items() if good}
+        others = statistics.fmean([s for who, s in share.items() if who != CANDIDATE] or [0.0])
+        if share[CANDIDATE] > 0.5 and share[CANDIDATE] > others + 0.4:
+            text = f"in {share[CANDIDATE]:.0%} of its blocks it took more time than it used the processor: it sleeps or waits"
+            self.evaluation.add_finding(
+                Finding(rule="clocks-disagree", severity="block", evidence=text, data={"share": share})
+            )
+            raise CandidateFailure("flagged", text)
+        if outcome is None or min(lane.pairs() for lane in self.lanes) < MIN_ROUNDS and not outcome.stopped:
+            raise Infrastructure(f"this machine is too busy to measure: {others:.0%} of the blocks were disturbed")
+
     def round(self, lane: Lane, order: Sequence[int]) -> None:
-        """New inputs for all slots, then each runner once over them, then a look at what the candidate wrote."""
-        self.bench.refresh(lane.stand, lane.slots)
+        """New inputs for all slots, then each runner once over them, and a look at what the candidate wrote."""
+        self.refresh(lane)
         names = list(self.runners)
         for who in [names[i] for i in order if i < len(names)]:
             lane.times[who].append(self.time(who, lane))
         self.check(lane)
 
-    def time(self, who: str, lane: Lane) -> float:
-        """Nanoseconds of one call."""
-        if lane.single:
-            return max(1.0, self.block(who, lane, lane.slots) - self.empty_ns[who])
-        short, long = lane.slots[: lane.calls], lane.slots[lane.calls :]
-        first, second = (short, long) if self.evaluation.random.random() < 0.5 else (long, short)
-        took = {len(s): self.block(who, lane, s) for s in (first, second)}
-        return self.per_call_ns(who, took[lane.calls], took[2 * lane.calls], lane.calls)
+    def refresh(self, lane: Lane) -> None:
+        self.bench.refresh(lane.stand, lane.slots)
+        lane.generation += 1
 
-    def per_call_ns(self, who: str, short_ns: int, long_ns: int, calls: int) -> float:
-        return max(1.0, (long_ns - short_ns) / calls)
+    def time(self, who: str, lane: Lane) -> float:
+        """Nanoseconds of one call; NaN when every try was disturbed. Each try is on new inputs."""
+        for attempt in range(TRIES):
+            if attempt:
+                self.check(lane)
+                self.refresh(lane)
+            took_ns = self.time_once(who, lane)
+            lane.ran[who] = lane.generation
+            self.blocks[who].append(not math.isnan(took_ns))
+            if not math.isnan(took_ns):
+                return took_ns
+        return math.nan
+
+    def time_once(self, who: str, lane: Lane) -> float:
+        if lane.single:
+            return self.net_ns(who, self.block(who, lane, lane.slots))
+        short, long = lane.slots[: lane.calls], lane.slots[lane.calls :]
+        blocks = [short, long]
+        self.evaluation.random.shuffle(blocks)
+        return sum(self.net_ns(who, self.block(who, lane, slots)) for slots in blocks) / (3 * lane.calls)
 
     def check(self, lane: Lane) -> None:
-        """The outputs of the timed calls: all against the baseline's, and one, chosen now, against the reference."""
+        """The outputs of the candidate's last calls: all against the baseline's, and one, chosen now, against the
+        reference. Done before their inputs change."""
+        if lane.ran.get(CANDIDATE) != lane.generation or lane.checked == lane.generation:
+            return
+        if lane.ran.get(BASELINE) != lane.generation:
+            self.bench.run_baseline(lane.stand, lane.slots)
+            lane.ran[BASELINE] = lane.generation
+        lane.checked = lane.generation
         spot = self.evaluation.random.choice(lane.slots)
         for slot in lane.slots:
-            by_reference = slot is spot and (lane.stand.expect_s < SPOT_CHECK_S or len(lane.times[CANDIDATE]) == 1)
+            by_reference = slot is spot and (lane.stand.expect_s < SPOT_CHECK_S or lane.generation == 1)
             expected = self.bench.expect(lane.stand, slot) if by_reference else None
             found = compare_slot(self.evaluation, self.bench, lane.stand, self.candidate, slot, expected)
             if not found.passed:
@@ -203,11 +266,8 @@ class Session:
         if not self.incumbents or rounds < QUICK_ROUNDS:
             return ""
         if rounds < MIN_ROUNDS:
-            overall = [
-                statistics.fmean(lane.log_ratios(self.incumbents, CANDIDATE)[r] for lane in self.lanes)
-                for r in range(rounds)
-            ]
-            return "clearly slower" if math.exp(max(overall)) < HOPELESS_AFTER_QUICK else ""
+            overall = combine([centre_of(lane.log_ratios(self.incumbents, CANDIDATE)) for lane in self.lanes])
+            return "clearly slower" if math.exp(overall.hi) < HOPELESS_AFTER_QUICK else ""
         outcome = self.outcome(rounds, "")
         assert outcome.over_incumbent is not None
         if clears(outcome.over_incumbent, outcome.noise):
@@ -242,10 +302,9 @@ class Session:
         )
 
     def medians_us(self, lane: Lane) -> dict[str, float]:
-        times = {who: statistics.median(values) / 1e3 for who, values in lane.times.items()}
-        if len(self.incumbents) == 2:
-            times[INCUMBENT] = statistics.median(lane.times[INCUMBENT] + lane.times[SECOND]) / 1e3
-        return times
+        times = {**lane.times, INCUMBENT: [t for who in self.incumbents for t in lane.times[who]]}
+        good = {who: [t for t in values if not math.isnan(t)] for who, values in times.items()}
+        return {who: statistics.median(values) / 1e3 for who, values in good.items() if values}
 
     def sentence(self, outcome: Outcome) -> str:
         over = outcome.over_incumbent or outcome.speedup
@@ -254,4 +313,4 @@ class Session:
         return f"round {outcome.rounds}: {over.value:.3f}× {what} ({over.lo:.3f} to {over.hi:.3f})"
 
 
-__all__ = ["BASELINE", "CANDIDATE", "INCUMBENT", "SECOND", "Outcome", "Session", "against"]
+__all__ = ["BASELINE", "CANDIDATE", "INCUMBENT", "SECOND", "Outcome", "Session"]

@@ -98,7 +98,7 @@ class Evaluation:
     def start_runner(self, who: str, source: CandidateSource, built: backends.Built) -> Runner:
         """A fresh process; it is ended with the evaluation at the latest."""
         runner = Runner.start(
-            who, self.problem, source, built, (self.core,), CANDIDATE_LIMITS, should_stop=self.should_stop
+            who, self.problem, source, built, self.core, CANDIDATE_LIMITS, should_stop=self.should_stop
         )
         self.runners.append(runner)
         return runner
