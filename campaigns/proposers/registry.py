@@ -32,6 +32,16 @@ PROPOSERS: dict[str, Entry] = {
         "Offers the candidates of a folder, in the order of their names.",
         "campaigns.proposers.replay:Replay",
     ),
+    "anthropic": Entry(
+        "Model (Anthropic protocol)",
+        "Asks a model by the Messages API. Wants ANTHROPIC_API_KEY and the option `model`.",
+        "campaigns.proposers.anthropic_agent:AnthropicAgent",
+    ),
+    "openai": Entry(
+        "Model (OpenAI protocol)",
+        "Asks a model by Chat Completions: OpenAI, vLLM, SGLang, OpenRouter, local. Wants the option `model`.",
+        "campaigns.proposers.openai_agent:OpenAIAgent",
+    ),
     "external": Entry(
         "Your own agent",
         "Waits for candidates that come in by REST or MCP with a token.",
