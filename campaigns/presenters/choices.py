@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
+
 from autoresearch_web.local.hardware import local_kinds
 from campaigns import catalog
 from campaigns.harness.problem import Problem, ProblemError, load_problem, read_folder
@@ -64,6 +66,16 @@ def hardware() -> list[str]:
     """What this machine has, and what campaigns ran on before; CPU last."""
     before = Campaign.objects.order_by().values_list("hardware", flat=True).distinct()
     return [*sorted({*local_kinds(), *before} - {"cpu"}), "cpu"]
+
+
+def replay_root() -> Path:
+    """Where folders of candidates lie that a page may name (``actions.create`` refuses others)."""
+    return Path(settings.AUTORESEARCH_HOME) / "replays"
+
+
+def replay_folders() -> list[str]:
+    root = replay_root()
+    return sorted(str(path) for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
 
 
 def default_rules() -> str:

@@ -57,8 +57,8 @@ def micros(value: Any) -> str:
         return NOT_MEASURED
     for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
         if abs(number) < limit:
-            return f"{three_digits(number / scale)} {unit}"
-    return f"{three_digits(number / 1e6)} s"
+            return f"{three_digits(number / scale)}\u00a0{unit}"
+    return f"{three_digits(number / 1e6)}\u00a0s"
 
 
 def three_digits(number: float) -> str:
@@ -81,7 +81,7 @@ def percent(value: Any) -> str:
     number = finite(value)
     if number is None:
         return NOT_MEASURED
-    return f"{100 * number:.0f} %" if abs(number) >= 0.0995 or number == 0 else f"{100 * number:.1f} %"
+    return f"{100 * number:.0f}\u00a0%" if abs(number) >= 0.0995 or number == 0 else f"{100 * number:.1f}\u00a0%"
 
 
 @register.filter

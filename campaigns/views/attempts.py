@@ -74,4 +74,6 @@ def report(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 
 def flag_part(request: HttpRequest, flag: Flag, problem: str, typed: str, status: int) -> HttpResponse:
     item = next(item for item in flags_of(flag.attempt) if item["flag"].pk == flag.pk)
-    return render(request, "attempts/_flag.html", {"item": item, "flag_problem": problem, "flag_typed": typed}, status=status)
+    return render(
+        request, "attempts/_flag.html", {"item": item, "flag_problem": problem, "flag_typed": typed}, status=status
+    )

@@ -78,6 +78,8 @@ def show(request: HttpRequest, form: NewCampaignForm, status: int = 200) -> Http
         "agents": choices.agents(),
         "hardware_kinds": choices.hardware(),
         "gates": Gate.choices,
+        "replay_root": choices.replay_root(),
+        "replay_folders": choices.replay_folders(),
         "region": region,
         "region_missing": bool(request.GET.get("region")) and region is None,
     }

@@ -4,10 +4,10 @@ import { colour, draw, layout, plain, times } from "./theme.js";
 
 const FAILED = new Set(["incorrect", "build_failed", "launch_failed", "timed_out", "out_of_memory", "no_measurement"]);
 const STYLE = {
-  kept: { name: "▲ kept", tone: "kept", symbol: "triangle-up", size: 11 },
-  rejected: { name: "▽ kept, then rejected", tone: "calm", symbol: "triangle-down-open", size: 9 },
-  stacked: { name: "△ stacked", tone: "calm", symbol: "triangle-up-open", size: 8 },
-  reverted: { name: "· reverted", tone: "calm", symbol: "circle", size: 5 },
+  kept: { tone: "kept", symbol: "triangle-up", size: 11 },
+  rejected: { tone: "calm", symbol: "triangle-down-open", size: 9 },
+  stacked: { tone: "calm", symbol: "triangle-up-open", size: 8 },
+  reverted: { tone: "calm", symbol: "circle", size: 5 },
 };
 
 export class Chart {
@@ -43,8 +43,8 @@ export class Chart {
     return {
       traces: traces.filter((trace) => trace.x.length),
       layout: layout(`Speed-up over ${plain(this.baseline)}, by attempt`, {
-        uirevision: "keep", hovermode: "closest", margin: { l: 52, r: 14, t: 66, b: 40 },
-        xaxis: { title: { text: "attempt" }, range: [0, last + 1], zeroline: false, domain: [0, 1] },
+        uirevision: "keep", hovermode: "closest", showlegend: false, margin: { l: 52, r: 14, t: 34, b: 40 },
+        xaxis: { title: { text: "attempt" }, range: [0, last + 1], zeroline: false, anchor: "y2" },
         yaxis: { title: { text: "speed-up (×)" }, ticksuffix: "×", range: [0, top], domain: [0.1, 1], zeroline: false },
         yaxis2: { domain: [0, 0.07], range: [-1, 1], showgrid: false, zeroline: false, tickvals: [0], ticktext: ["failed"], fixedrange: true, tickfont: { size: 10, color: colour("bad") } },
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("muted"), width: 1, dash: "dot" } }],
@@ -68,23 +68,23 @@ function steps(measured, all) {
 }
 
 function bestLine(best) {
-  return { name: "best so far", mode: "lines", x: best.map((b) => b.n), y: best.map((b) => b.best), line: { color: colour("kept"), width: 1.8, shape: "hv" }, hoverinfo: "skip" };
+  return { mode: "lines", x: best.map((b) => b.n), y: best.map((b) => b.best), line: { color: colour("kept"), width: 1.8, shape: "hv" }, hoverinfo: "skip" };
 }
 
 function band(best) {
   const edge = { mode: "lines", x: best.map((b) => b.n), line: { width: 0, shape: "hv" }, hoverinfo: "skip" };
   return [
-    { ...edge, y: best.map((b) => b.lo), showlegend: false },
-    { ...edge, y: best.map((b) => b.hi), name: "noise band (A/A)", fill: "tonexty", fillcolor: colour("sel") },
+    { ...edge, y: best.map((b) => b.lo) },
+    { ...edge, y: best.map((b) => b.hi), fill: "tonexty", fillcolor: `${colour("accent")}38` },
   ];
 }
 
 const hover = (p) => `<b>${p.n}</b> ${plain(p.word)}<br>${times(p.s)}${p.lo === null ? "" : ` (${times(p.lo)} to ${times(p.hi)})`}<br>${plain(p.title)}`;
 
 function marks(kind, points) {
-  const { name, tone, symbol, size } = STYLE[kind];
+  const { tone, symbol, size } = STYLE[kind];
   return {
-    name, mode: "markers", x: points.map((p) => p.n), y: points.map((p) => p.s), text: points.map(hover), hoverinfo: "text",
+    mode: "markers", x: points.map((p) => p.n), y: points.map((p) => p.s), text: points.map(hover), hoverinfo: "text",
     marker: { symbol, size, color: colour(tone), opacity: kind === "reverted" ? 0.75 : 1 },
   };
 }
@@ -92,14 +92,14 @@ function marks(kind, points) {
 /** Flagged ones never stretch the axis: above it they sit at its upper edge, and the hover tells the claim. */
 function flags(points, top) {
   return {
-    name: "⚑ flagged", mode: "text", x: points.map((p) => p.n), y: points.map((p) => Math.min(p.s, top * 0.97)), text: points.map(() => "⚑"),
+    mode: "text", x: points.map((p) => p.n), y: points.map((p) => Math.min(p.s, top * 0.97)), text: points.map(() => "⚑"),
     hovertext: points.map(hover), hoverinfo: "text", textfont: { color: colour("flag"), size: 14 },
   };
 }
 
 function failures(points) {
   return {
-    name: "✕ failed", mode: "text", yaxis: "y2", x: points.map((p) => p.n), y: points.map(() => 0),
+    mode: "text", yaxis: "y2", x: points.map((p) => p.n), y: points.map(() => 0),
     text: points.map((p) => (p.kind === "no_measurement" ? "?" : p.kind === "flagged" ? "⚑" : "✕")),
     hovertext: points.map(hover), hoverinfo: "text", textfont: { color: colour("bad"), size: 12 },
   };

@@ -18,7 +18,6 @@ export function layout(title, extra) {
     paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     font: { family: "system-ui, sans-serif", size: 11, color: colour("muted") },
     margin: { l: 52, r: 12, t: 56, b: 40 }, hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("edge"), font: { color: colour("text") }, align: "left" },
-    legend: { orientation: "h", x: 0, y: 1.0, yanchor: "bottom", font: { size: 11 } },
     xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
   };
 }
