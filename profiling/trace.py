@@ -115,10 +115,17 @@ class Trace:
             rows, at = rows[above >= 0], above[above >= 0]
         return result
 
+    @cached_property
+    def roots(self) -> Column:
+        """The outermost range around each NVTX range."""
+        parent = self.nvtx["parent"].astype(np.int64)
+        roots = np.arange(len(parent))
+        while len(inner := np.flatnonzero(parent[roots] >= 0)):
+            roots[inner] = parent[roots[inner]]
+        return roots
+
     def root(self, nvtx: int) -> int:
-        while (parent := int(self.nvtx["parent"][nvtx])) >= 0:
-            nvtx = parent
-        return nvtx
+        return int(self.roots[nvtx])
 
     def path(self, nvtx: int) -> list[str]:
         """Names from the outermost range to this one."""

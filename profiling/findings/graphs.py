@@ -102,10 +102,7 @@ def repeated(facts: Facts) -> list[Finding]:
     trace = facts.trace
     groups: dict[bytes, list[int]] = {}
     eager = trace.launched_alone & (trace.gpu["nvtx"] >= 0)
-    leaves = np.unique(trace.gpu["nvtx"][eager])
-    root_of = np.full(len(trace.nvtx["start"]), -1)
-    root_of[leaves] = [trace.root(int(leaf)) for leaf in leaves]
-    roots = root_of[trace.gpu["nvtx"][eager]]
+    roots = trace.roots[trace.gpu["nvtx"][eager]]
     names = trace.gpu["full_name"][eager]
     order = np.lexsort((names, roots))
     for part in np.split(order, np.flatnonzero(np.diff(roots[order])) + 1) if len(order) else []:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +12,8 @@ from profiling.trace import Trace
 from profiling.words import count, duration, percent
 
 MIN_PIECES = 4
+MAX_PARENTS = 2000
+"""So many parents of one name tell enough."""
 LOOPS = re.compile(r"step|iter|epoch|batch|layer|token|request|stage|expert|rank|microb", re.IGNORECASE)
 """Ranges that repeat because the work does, not because it was cut up."""
 BUSY_ENOUGH = 0.6
@@ -35,18 +36,27 @@ def find(facts: Facts) -> list[Finding]:
 
 
 def splits(trace: Trace) -> dict[tuple[int, str], list[Split]]:
-    """By (parent's name, template): every parent with its numbered pieces, GPU work inside or not."""
+    """By (parent's name, template): the parents with their numbered pieces, where any of them has enough pieces."""
     nvtx = trace.nvtx
-    templates = {int(i): re.sub(r"\d+", "#", trace.store.name(int(i))) for i in np.unique(nvtx["name"])}
     inner = np.flatnonzero((nvtx["parent"] >= 0) & nvtx["nested"])
-    by_parent: dict[tuple[int, str], list[int]] = defaultdict(list)
-    names, parents = nvtx["name"][inner].tolist(), nvtx["parent"][inner].tolist()
-    for index, name, parent in zip(inner.tolist(), names, parents, strict=True):
-        if not LOOPS.search(templates[name]):
-            by_parent[parent, templates[name]].append(index)
-    result: dict[tuple[int, str], list[Split]] = defaultdict(list)
-    for (parent, template), pieces in by_parent.items():
-        result[int(nvtx["name"][parent]), template].append(Split(parent, pieces))
+    if not len(inner):
+        return {}
+    used, inverse = np.unique(nvtx["name"][inner], return_inverse=True)
+    texts = [re.sub(r"\d+", "#", trace.store.name(int(i))) for i in used]
+    templates, template_of = np.unique(np.array(texts), return_inverse=True)
+    keep = np.array([LOOPS.search(text) is None for text in templates])[template_of[inverse]]
+    inner, template = inner[keep], template_of[inverse][keep]
+    order = np.lexsort((inner, template, nvtx["parent"][inner]))
+    inner, template, parent = inner[order], template[order], nvtx["parent"][inner[order]].astype(np.int64)
+    firsts = np.flatnonzero(np.append(True, (np.diff(parent) != 0) | (np.diff(template) != 0))[: len(inner)])
+    sizes = np.diff(np.append(firsts, len(inner)))
+    family = nvtx["name"][parent[firsts]].astype(np.int64) * len(templates) + template[firsts]
+    result: dict[tuple[int, str], list[Split]] = {}
+    for chosen in np.unique(family[sizes >= MIN_PIECES]).tolist():
+        groups = np.flatnonzero(family == chosen)[:MAX_PARENTS]
+        pieces = [inner[firsts[g] : firsts[g] + sizes[g]].tolist() for g in groups]
+        key = (chosen // len(templates), str(templates[chosen % len(templates)]))
+        result[key] = [Split(int(parent[firsts[g]]), p) for g, p in zip(groups, pieces, strict=True)]
     return result
 
 

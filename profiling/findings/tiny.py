@@ -60,12 +60,8 @@ def densest(facts: Facts, rows: Column) -> tuple[int, int]:
     gpu, nvtx = facts.trace.gpu, facts.trace.nvtx
     inside = gpu["nvtx"][rows]
     if (inside >= 0).any():
-        leaves, counts = np.unique(inside[inside >= 0], return_counts=True)
-        by_root: dict[int, int] = {}
-        for leaf, number in zip(leaves.tolist(), counts.tolist(), strict=True):
-            root = facts.trace.root(leaf)
-            by_root[root] = by_root.get(root, 0) + number
-        best = max(by_root, key=lambda r: by_root[r])
+        roots, counts = np.unique(facts.trace.roots[inside[inside >= 0]], return_counts=True)
+        best = roots[counts.argmax()]
         return int(nvtx["start"][best]), int(nvtx["end"][best])
     width = min(100, len(rows)) - 1
     spread = gpu["end"][rows[width:]] - gpu["start"][rows[: len(rows) - width]]

@@ -209,8 +209,8 @@ class Reader:
         ids = np.array([self.capture.names.intern(word(int(value))) for value in values], np.int32)
         return ids[inverse] if len(values) else np.empty(0, np.int32)
 
-    def _intern_text(self, text: object) -> int | None:
-        return None if text is None else self.capture.names.intern(text)
+    def _intern_text(self, text: object) -> int:
+        return self.capture.names.intern(text)
 
     def _name_strings(self, tables: list[Table]) -> None:
         """Replace StringIds of kernels, calls and ranges by names; no other string of the file is read."""

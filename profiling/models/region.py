@@ -55,8 +55,9 @@ class Region(models.Model):
     def where(self) -> str:
         """The innermost NVTX range around the region, else the outermost ones in it, else the times."""
         ranges = self.figures.get("ranges", [])
-        if around := [r["path"] for r in ranges if r["encloses"]]:
-            return " / ".join(max(around, key=lambda path: len(path)))
+        around: list[list[str]] = [r["path"] for r in ranges if r["encloses"]]
+        if around:
+            return " / ".join(max(around, key=len))
         inside = sorted((r for r in ranges if len(r["path"]) == 1), key=lambda r: r["first_ns"])
         inside = [r for r in inside if r["total_ns"] * 20 > self.span_ns()]
         if not inside:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django import template
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from profiling import words
 
@@ -19,6 +22,12 @@ def ns(value: Any) -> str:
 @register.filter
 def share(value: Any) -> str:
     return "not measured" if value is None else words.percent(float(value))
+
+
+@register.filter
+def coded(text: str) -> SafeString:
+    """Escaped text with what stands between backticks as code."""
+    return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))  # escaped just here
 
 
 @register.filter
