@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +131,12 @@ class Capture:
     thread_labels: dict[int, str] = field(default_factory=dict)
     thread_process: dict[int, int] = field(default_factory=dict)
     domain_names: dict[int, str] = field(default_factory=dict)
+    range_word: str = "NVTX"
+    api_word: str = "CUDA API"
     not_captured: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
+    """Keys of ``profiling.report`` that this format answers better than a timeline does (counters, call trees)."""
+    attach: Callable[[Path], None] | None = None
+    """Writes what has no place in the columns into the store folder, before it is complete."""

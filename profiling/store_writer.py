@@ -27,6 +27,8 @@ def write(capture: Capture, store_dir: Path) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f".{store_dir.name}.", dir=store_dir.parent))
     try:
         Writer(capture, scratch).write()
+        if capture.attach:
+            capture.attach(scratch)
         if store_dir.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{store_dir.name}.old.", dir=store_dir.parent))
             os.replace(store_dir, old / "store")
@@ -139,11 +141,11 @@ class Writer:
         thread = int(table["thread"][at])
         label = self.capture.thread_labels.get(thread, f"thread {thread}")
         if kind == Kind.API:
-            return Lane("api", f"CUDA API · {label}")
+            return Lane("api", f"{self.capture.api_word} · {label}")
         domain = int(table["domain"][at])
         words = self.capture.domain_names.get(domain, f"domain {domain}" if domain else "")
         start_end = ", start/end" if table["range_style"][at] else ""
-        return Lane("nvtx", f"NVTX{' ' + words if words else ''}{start_end} · {label}")
+        return Lane("nvtx", f"{self.capture.range_word}{' ' + words if words else ''}{start_end} · {label}")
 
     def _process(self, process: int) -> str:
         labels = self.capture.process_labels

@@ -9,7 +9,7 @@ from typing import Any
 
 from profiling import report, store_writer
 from profiling.events import Capture
-from profiling.importers import nsys
+from profiling.importers import kineto, kineto_sniff, ncu, nsys, proton
 from profiling.importers.limits import Limits, Progress, Refused
 from profiling.importers.sniff import sniff
 
@@ -46,7 +46,7 @@ def import_profile(
     store_writer.write(capture, store_dir)
     progress(95, "looking for what stands out")
     limits.check()
-    result = report.build(store_dir)
+    result = report.build(store_dir) | capture.report
     result["seconds"] = round(time.monotonic() - started, 3)
     progress(100, "done")
     return Imported(store_dir, result)
@@ -57,9 +57,8 @@ def read_capture(path: Path, progress: Progress, limits: Limits, name: str = "")
     kind = sniff(path, name)
     if kind == "sqlite":
         return nsys.read(path, progress, limits)
-    words = {"ncu-rep": "an Nsight Compute report (.ncu-rep)", "json": "a JSON file", "gzip": "a gzip file"}
-    raise Refused(
-        f"{words[kind]}: this version reads Nsight Systems exports only",
-        "Capture with `nsys profile`, then upload the result of `nsys export --type sqlite FILE.nsys-rep`.",
-        format=kind,
-    )
+    if kind in ("ncu-rep", "zstd"):
+        return ncu.read(path, progress, limits)
+    if kineto_sniff.is_call_tree(path):
+        return proton.read(path, progress, limits)
+    return kineto.read(path, progress, limits)

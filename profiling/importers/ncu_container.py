@@ -160,10 +160,13 @@ def expand(path: Path, limits: Limits) -> BinaryIO:
     """
     import zstandard
 
-    target = tempfile.TemporaryFile()
+    target = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     written = 0
     try:
-        with path.open("rb") as source, zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as z:
+        with (
+            path.open("rb") as source,
+            zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as z,
+        ):
             while chunk := z.read(4 << 20):
                 if not written and not chunk.startswith(MAGIC):
                     raise Refused(

@@ -142,9 +142,9 @@ def read_programs(data: bytes, owners: dict[int, str]) -> dict[str, LineTable]:
 
 def add_rows(tables: dict[str, LineTable], owner: str, rows: list[tuple[int, str, int]]) -> None:
     table = tables.setdefault(owner, LineTable())
-    for offset, file, line in sorted(rows, key=lambda row: row[0]):
+    for offset, path, line in sorted(rows, key=lambda row: row[0]):
         table.offsets.append(offset)
-        table.places.append((file, line))
+        table.places.append((path, line))
 
 
 def read_header(reader: Reader, data: bytes, at: int) -> Header | None:
@@ -162,8 +162,8 @@ def read_header(reader: Reader, data: bytes, at: int) -> Header | None:
         folders.append(folder)
     files = [""]
     while name := reader.string():
-        folder, _, _ = reader.unsigned(), reader.unsigned(), reader.unsigned()
-        path = folders[folder] if folder < len(folders) else ""
+        index, _, _ = reader.unsigned(), reader.unsigned(), reader.unsigned()
+        path = folders[index] if index < len(folders) else ""
         files.append(f"{path}/{name}" if path and not name.startswith("/") else name)
     reader.at = program
     return Header(min_step, base, width, opcodes, lengths, files) if width else None

@@ -57,6 +57,7 @@ class Launch:
 
     name: str
     demangled: str = ""
+    mangled: str = ""
     grid: tuple[int, int, int] = (0, 0, 0)
     block: tuple[int, int, int] = (0, 0, 0)
     context: int = -1
@@ -89,14 +90,14 @@ def read_launch(data: memoryview, strings: list[str]) -> Launch:
     :raises WireError: where the bytes are no message.
     """
     launch = Launch("")
-    mangled = function = demangled = ""
+    function = demangled = ""
     for number, _, value in fields(data):
         if number == METRICS:
             read_metric(view(value), strings, launch)
         elif number == FUNCTION:
             function = text(value)
         elif number == MANGLED:
-            mangled = text(value)
+            launch.mangled = text(value)
         elif number == DEMANGLED:
             demangled = text(value)
         elif number in (GRID, BLOCK):
@@ -107,8 +108,8 @@ def read_launch(data: memoryview, strings: list[str]) -> Launch:
             launch.nvtx = nvtx_path(view(value))
         else:
             read_small(number, value, launch)
-    launch.name = clean(function or demangled or mangled or "(unnamed kernel)")[:MAX_TEXT]
-    launch.demangled = clean(demangled or mangled or launch.name)[:MAX_TEXT]
+    launch.name = clean(function or demangled or launch.mangled or "(unnamed kernel)")[:MAX_TEXT]
+    launch.demangled = clean(demangled or launch.mangled or launch.name)[:MAX_TEXT]
     return launch
 
 
@@ -178,7 +179,7 @@ def read_rules(message: memoryview, launch: Launch) -> None:
 
 
 def read_rule(item: memoryview, head: dict[int, str]) -> Rule | None:
-    """A body item: 1 message (1 text, 2 kind, 4 title), 10 estimated speed-up (1 kind: 1 local, 2 global; 2 percent)."""
+    """A body item: 1 message (1 text, 2 kind, 4 title), 10 speed-up (1 kind: 1 local, 2 global; 2 percent)."""
     words: dict[int, Any] = {}
     speedup: dict[int, Value] = {}
     for number, _, value in fields(item):

@@ -19,7 +19,6 @@ CONTAINERS = {
     b"Rar!": "a RAR archive",
     b"\xfd7zXZ\x00": "an xz archive",
     b"BZh": "a bzip2 archive",
-    b"\x28\xb5\x2f\xfd": "a Zstandard archive",
 }
 OTHERS = {
     b"\x7fELF": "a program (ELF)",
@@ -33,7 +32,7 @@ OTHERS = {
 
 
 def sniff(path: Path, name: str = "") -> str:
-    """The format of ``path``: ``sqlite``, ``ncu-rep``, ``json`` or ``gzip``.
+    """The format of ``path``: ``sqlite``, ``ncu-rep``, ``zstd`` (a compressed report), ``json`` or ``gzip``.
 
     :param name: the upload's own name, used in messages only.
     :raises Refused: for everything else, named for what it is.
@@ -48,6 +47,8 @@ def sniff(path: Path, name: str = "") -> str:
         return "sqlite"
     if head.startswith(b"NVR\x00"):
         return "ncu-rep"
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return "zstd"
     if head.startswith(b"\x1f\x8b"):
         return "gzip"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"["):
