@@ -57,7 +57,7 @@ class Region(models.Model):
         ranges = self.figures.get("ranges", [])
         around: list[list[str]] = [r["path"] for r in ranges if r["encloses"]]
         if around:
-            return " / ".join(max(around, key=len))
+            return " / ".join(sorted(around, key=len)[-1])
         inside = sorted((r for r in ranges if len(r["path"]) == 1), key=lambda r: r["first_ns"])
         inside = [r for r in inside if r["total_ns"] * 20 > self.span_ns()]
         if not inside:
