@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import archive, attempts, campaigns, control, home, new, review
+from .views import archive, attempts, campaigns, control, home, kernels, new, review
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -24,6 +24,9 @@ urlpatterns: list[URLPattern] = [
     path("campaigns/<int:pk>/attempts/<int:number>/diff", attempts.diff, name="attempt_diff"),
     path("campaigns/<int:pk>/attempts/<int:number>/peek", attempts.peek, name="attempt_peek"),
     path("campaigns/<int:pk>/attempts/<int:number>/report.json", attempts.report, name="attempt_report"),
+    path("kernels/", kernels.kernels, name="kernels"),
+    path("kernels/export", kernels.export, name="kernels_export"),
+    path("kernels/<int:pk>/withdraw", kernels.withdraw, name="kernel_withdraw"),
     path("flags/<int:pk>/decide", control.decide_flag, name="flag_decide"),
     path("review/", review.queue, name="review"),
     path("review/<int:pk>/", review.candidate, name="review_candidate"),

@@ -1,0 +1,101 @@
+"""The shelf: a row for each approval, found again from the reviews at any time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from campaigns.actions import ActionError
+from campaigns.harness.problem import ITEMSIZE_BYTES, Problem, load_problem
+from campaigns.models import Decision, Kernel, Review
+
+
+def collect() -> None:
+    """Put every approval of this installation on the shelf that is not on it. An imported campaign's are not ours."""
+    approvals = Review.objects.filter(
+        decision=Decision.APPROVED, kernel=None, attempt__campaign__imported_from__isnull=True
+    )
+    rows = []
+    for review in approvals.select_related("attempt__campaign"):
+        report = review.attempt.parsed_report()
+        if report is not None:
+            campaign = review.attempt.campaign
+            rows.append(
+                Kernel(
+                    review=review,
+                    operator=campaign.problem,
+                    hardware=report.host.kind[:200],
+                    backend=review.attempt.backend,
+                )
+            )
+    Kernel.objects.bulk_create(rows, ignore_conflicts=True)  # two people may look at once
+
+
+def kernels(operators: list[str] | None = None) -> list[Kernel]:
+    """All kernels on the shelf, those off it included: ``why_not`` says so."""
+    collect()
+    found = Kernel.objects.select_related(
+        "review__reviewer", "review__attempt__campaign", "review__attempt__idea__author"
+    )
+    found = found.prefetch_related("review__attempt__measurements")
+    return list(found.filter(operator__in=operators) if operators is not None else found)
+
+
+def withdraw(kernel: Kernel, person: User | None, reason: str) -> None:
+    """Take a kernel off the shelf. What was exported with it is shown as holding it."""
+    if not reason.strip():
+        raise ActionError("Say why: who uses the kernel will ask.")
+    changed = Kernel.objects.filter(pk=kernel.pk, withdrawn_at=None).update(
+        withdrawn_at=timezone.now(), withdrawn_by=person, withdrawn_reason=reason.strip()[:5000]
+    )
+    kernel.refresh_from_db()
+    if not changed:
+        raise ActionError(f"It was withdrawn before, at {kernel.withdrawn_at:%Y-%m-%d %H:%M} UTC.")
+
+
+def problem_of(kernel: Kernel) -> Problem:
+    return load_problem(kernel.review.attempt.campaign.problem_files)
+
+
+def entry(kernel: Kernel, problem: Problem) -> dict[str, Any]:
+    """What a dispatcher must know of a kernel: where it was tested right, where it is approved, how fast it was."""
+    attempt, review = kernel.review.attempt, kernel.review
+    workloads = {w.name: w for w in problem.workloads}
+    device = "cpu" if kernel.hardware == "cpu" else "cuda"
+    tested: dict[str, dict[str, list[int]]] = {}
+    points = []
+    for row in attempt.measurements.all():
+        workload = workloads.get(row.workload)
+        if workload is None or row.correct is not True:
+            continue
+        box = tested.setdefault(workload.dtype, {})
+        for name, value in row.axes.items():
+            lo, hi = box.get(name, [value, value])
+            box[name] = [min(lo, value), max(hi, value)]
+        if row.speedup is not None:
+            points.append({"axes": row.axes, "dtype": workload.dtype, "speedup": row.speedup})
+    return {
+        "id": review.sha256[:12],
+        "device": device,
+        "hardware": kernel.hardware,
+        "backend": kernel.backend,
+        "baseline": attempt.campaign.baseline,
+        "range": review.range,
+        "tested": tested,
+        "points": points,
+    }
+
+
+def served(kernel: Kernel, problem: Problem) -> list[str]:
+    """The range in words, dtype by dtype: for pages and for the package's own documentation."""
+    lines = []
+    told = entry(kernel, problem)
+    for dtype, box in sorted(told["tested"].items(), key=lambda item: ITEMSIZE_BYTES[item[0]]):
+        bounds = dict(box)
+        if told["range"] and told["range"]["axis"] in bounds:
+            (lo, hi), axis = bounds[told["range"]["axis"]], told["range"]["axis"]
+            bounds[axis] = [max(lo, told["range"]["lo"]), min(hi, told["range"]["hi"])]
+        lines.append(f"{dtype}: " + ", ".join(f"{name} {lo:,} to {hi:,}" for name, (lo, hi) in bounds.items()))
+    return lines
