@@ -140,7 +140,7 @@ class Bench:
 
     def _add_slots(self, stand: Stand, count: int) -> None:
         for first in range(0, count, MESSAGE_ITEMS):
-            new = []
+            new: list[InputSlot] = []
             for _ in range(min(MESSAGE_ITEMS, count - first)):
                 places, size = layout(self.problem, self.problem.inputs, stand.workload)
                 new.append(InputSlot(f"{stand.index}.{len(stand.slots) + len(new)}", Area(size), places))

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from . import cores, sandbox
 from .errors import CandidateFailure, Stopped
 from .inside.link import MAX_FDS, MAX_MESSAGE_BYTES
+from .report import Outcome
 
 HEAD_BYTES = TAIL_BYTES = 16 << 10
 POLL_MS = 20
@@ -276,8 +277,8 @@ class Channel:
             self.output.add(data)
         return True
 
-    def _death(self, when: str) -> tuple[Any, str]:
-        return _outcome_of(self.exit_status(), self.output.text(), self.spec.limits), self._end(when)
+    def _death(self, when: str) -> tuple[Outcome, str]:
+        return _outcome_of(self.exit_status(), self.output.text()), self._end(when)
 
     def exit_status(self) -> int | None:
         """The exit status as a shell gives it (128 + signal), or None when it still lives."""
@@ -358,10 +359,10 @@ def _signal_words(number: int) -> str:
         signal.SIGSYS: "it made a system call of another architecture (SIGSYS)",
         signal.SIGKILL: "it was killed (SIGKILL)",
     }
-    return words.get(number, f"signal {number}")  # type: ignore[call-overload, no-any-return]
+    return words.get(number, f"signal {number}")  # type: ignore[call-overload]
 
 
-def _outcome_of(status: int | None, text: str, limits: sandbox.Limits) -> str:
+def _outcome_of(status: int | None, text: str) -> Outcome:
     if status == 128 + signal.SIGXCPU:
         return "timed_out"
     if status == 128 + signal.SIGABRT and "bad_alloc" in text:

@@ -8,13 +8,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from . import HARNESS_VERSION, backends, candidate, cores
 from .bench import Bench
 from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
 from .hosts import this_host
 from .problem import Problem, load_problem
-from .report import Outcome, Report, StageResult, WorkloadResult
+from .report import Outcome, Report, StageResult, Status, WorkloadResult
 from .request import CandidateSource, EvaluationRequest
 from .stages import Evaluation, Skip, Stage, in_order
 
@@ -123,15 +124,14 @@ def _run_stages(evaluation: Evaluation, stages: list[Stage], results: list[Stage
             results.append(_result(stage, "error", str(error), began))
             raise
         else:
-            results.append(StageResult(**{**_fields(stage, "passed", detail, began), "evidence": evidence}))
+            results.append(_result(stage, "passed", detail, began, evidence))
 
 
-def _fields(stage: Stage, status: str, detail: str, began: float) -> dict[str, object]:
-    return {"name": stage.name, "status": status, "detail": detail, "seconds": round(time.monotonic() - began, 3)}
-
-
-def _result(stage: Stage, status: str, detail: str, began: float) -> StageResult:
-    return StageResult(**_fields(stage, status, detail, began))  # type: ignore[arg-type]
+def _result(
+    stage: Stage, status: Status, detail: str, began: float, evidence: dict[str, Any] | None = None
+) -> StageResult:
+    seconds = round(time.monotonic() - began, 3)
+    return StageResult(name=stage.name, status=status, detail=detail, seconds=seconds, evidence=evidence or {})
 
 
 def _bench(evaluation: Evaluation) -> Bench:

@@ -86,9 +86,7 @@ def layout(
     """Places of the tensors, one after the other with ``guard`` bytes around each, and the bytes of it all."""
     places, offset = [], guard
     for spec in specs:
-        place = Place(
-            spec.name, offset, problem.shape(spec, workload), dtype or problem.tensor_dtype(spec, workload)
-        )
+        place = Place(spec.name, offset, problem.shape(spec, workload), dtype or problem.tensor_dtype(spec, workload))
         places.append(place)
         offset = _aligned(offset + place.nbytes + guard)
     return places, offset

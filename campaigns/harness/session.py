@@ -207,7 +207,7 @@ class Session:
                 Finding(rule="clocks-disagree", severity="block", evidence=text, data={"share": share})
             )
             raise CandidateFailure("flagged", text)
-        if outcome is None or min(lane.pairs() for lane in self.lanes) < MIN_ROUNDS and not outcome.stopped:
+        if outcome is None or (min(lane.pairs() for lane in self.lanes) < MIN_ROUNDS and not outcome.stopped):
             raise Infrastructure(f"this machine is too busy to measure: {others:.0%} of the blocks were disturbed")
 
     def round(self, lane: Lane, order: Sequence[int]) -> None:

@@ -21,8 +21,12 @@ class Built:
 class Backend(Protocol):
     """A way to build and run sources. It SHALL NOT run any of them outside a sandbox."""
 
-    name: str
-    devices: tuple[str, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where its workloads run: ``cpu`` or ``cuda``."""
 
     def missing(self) -> str | None:
         """Why it cannot be used here and what to do, or None."""

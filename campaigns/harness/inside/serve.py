@@ -61,9 +61,7 @@ def handle(
     return {"ok": True}
 
 
-def map_slots(
-    backend: Backend, slots: dict[str, tuple[Any, ...]], message: dict[str, Any], fds: list[int]
-) -> None:
+def map_slots(backend: Backend, slots: dict[str, tuple[Any, ...]], message: dict[str, Any], fds: list[int]) -> None:
     """``areas``: size and access of each descriptor; ``slots``: for each, its tensors as [area, description]."""
     bases = [map_memory(fd, area["size"], area["writable"]) for fd, area in zip(fds, message["areas"], strict=True)]
     for name, tensors in message["slots"].items():

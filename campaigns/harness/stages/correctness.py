@@ -54,7 +54,11 @@ class Correctness:
                 evaluation.update(workload.name, correct=False, detail=failure.message)
                 raise CandidateFailure(failure.outcome, f"{visible}: {failure.message}", failure.log) from failure
             evaluation.update(
-                workload.name, correct=True, error=check.worst.error, tolerance=check.tolerance, detail=check.worst.detail
+                workload.name,
+                correct=True,
+                error=check.worst.error,
+                tolerance=check.tolerance,
+                detail=check.worst.detail,
             )
         return f"right on {len(ordered)} workloads, {DRAWS * SLOTS} fresh draws each", evidence
 
@@ -198,9 +202,7 @@ class WorkloadCheck:
         return not np.array_equal(copy.area.bytes, slot.area.bytes)
 
 
-def against(
-    evaluation: Evaluation, stand: Stand, outputs: OutputSlot, expected: dict[str, NDArray[Any]]
-) -> Comparison:
+def against(evaluation: Evaluation, stand: Stand, outputs: OutputSlot, expected: dict[str, NDArray[Any]]) -> Comparison:
     """Every output against what is expected; the worst of them."""
     worst = Comparison(True, 0.0)
     specs = {s.name: s for s in evaluation.problem.outputs}

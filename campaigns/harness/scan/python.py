@@ -1,0 +1,232 @@
+"""The scan of Python sources, on the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from ..report import Finding, Severity
+
+Hit = tuple[str, Severity, str]
+
+MODULES: dict[str, Hit] = {
+    **dict.fromkeys(("ctypes", "cffi", "_ctypes"), ("native", "block", "reaches memory and libraries from Python")),
+    **dict.fromkeys(("subprocess", "multiprocessing", "pty"), ("process", "block", "starts processes")),
+    **dict.fromkeys(("threading", "_thread", "concurrent", "asyncio"), ("threads", "block", "starts threads")),
+    **dict.fromkeys(("socket", "ssl", "http", "urllib", "requests", "httpx"), ("network", "block", "opens connections")),
+    **dict.fromkeys(("shutil", "tempfile", "pathlib", "mmap", "io", "pickle", "shelve"), ("files", "block", "reaches for files")),
+    **dict.fromkeys(("inspect", "gc", "tracemalloc"), ("frames", "block", "looks into the process that runs it")),
+    **dict.fromkeys(("importlib", "builtins", "pip", "ensurepip"), ("loading", "block", "loads or replaces other code")),
+    **dict.fromkeys(("signal", "resource"), ("signals", "block", "changes how the process runs")),
+    **dict.fromkeys(("os", "sys"), ("module", "note", "is seldom needed in a kernel")),
+    "time": ("module", "note", "reads the clock"),
+}  # fmt: skip
+CALLS: dict[str, Hit] = {
+    **dict.fromkeys(("eval", "exec", "compile", "__import__"), ("loading", "block", "runs code that cannot be read here")),
+    "open": ("files", "block", "reaches for files"),
+    **dict.fromkeys(("globals", "locals", "vars"), ("frames", "warning", "looks at names that it was not given")),
+}  # fmt: skip
+DOTTED: dict[str, Hit] = {
+    **dict.fromkeys(
+        ("os.system", "os.popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.kill", "os.killpg"),
+        ("process", "block", "starts or reaches other processes"),
+    ),
+    **dict.fromkeys(("os._exit", "os.abort", "sys.exit"), ("process", "block", "ends the process that is measured")),
+    **dict.fromkeys(
+        ("os.open", "os.read", "os.write", "os.listdir", "os.walk", "os.scandir", "os.remove", "os.fdopen"),
+        ("files", "block", "reaches for files"),
+    ),
+    **dict.fromkeys(("os.sched_setaffinity", "os.nice"), ("threads", "block", "changes how it is scheduled")),
+    **dict.fromkeys(
+        ("sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "sys.modules"),
+        ("frames", "block", "looks into the process that runs it"),
+    ),
+    **dict.fromkeys(
+        ("torch.set_num_threads", "torch.set_num_interop_threads", "torch.multiprocessing"),
+        ("threads", "block", "asks for more than the one thread that is timed"),
+    ),
+    **dict.fromkeys(
+        ("torch.load", "torch.save", "torch.from_file", "torch.hub", "torch.package", "numpy.load", "numpy.save",
+         "numpy.memmap", "numpy.fromfile", "np.load", "np.save", "np.memmap", "np.fromfile"),
+        ("files", "block", "reaches for files"),
+    ),
+    **dict.fromkeys(
+        ("torch.utils.cpp_extension", "torch.ops.load_library", "torch.classes.load_library"),
+        ("loading", "block", "builds or loads other code while it runs"),
+    ),
+    **dict.fromkeys(
+        ("torch.cuda.Stream", "torch.cuda.stream", "torch.Stream"), ("streams", "block", "works on a stream of its own")
+    ),
+}  # fmt: skip
+ATTRIBUTES = {
+    "__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "f_back", "f_globals", "f_locals",
+    "tb_frame", "gi_frame", "cr_frame", "__getattribute__",
+}  # fmt: skip
+CONTAINERS = {"dict", "list", "set", "OrderedDict", "defaultdict", "WeakKeyDictionary", "WeakValueDictionary", "deque"}
+WRITES = {"append", "add", "update", "setdefault", "insert", "extend", "pop", "popitem", "appendleft"}
+IDENTITIES = {"data_ptr", "id", "hash", "untyped_storage", "_version", "tobytes"}
+
+
+def scan_python(path: str, text: str) -> list[Finding]:
+    """Findings of one file; a file that does not parse has none here, the build says why it does not."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    scanner = Scanner(tree)
+    hits = [*scanner.imports(), *scanner.names(), *scanner.patches(), *scanner.state(), *scanner.memos()]
+    return [
+        Finding(rule=rule, severity=severity, evidence=evidence, path=path, line=line)
+        for line, (rule, severity, evidence) in hits
+    ]
+
+
+class Scanner:
+    """One pass for each question; ``aliases`` maps local names to what was imported under them."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.aliases: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for a in node.names:
+                    self.aliases[a.asname or a.name.partition(".")[0]] = (
+                        a.name if a.asname else a.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                self.aliases |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+
+    def dotted(self, node: ast.expr) -> str:
+        """``torch.cuda.Stream`` for an attribute chain on an imported name; else what is written, or nothing."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
+
+    def imports(self) -> Iterator[tuple[int, Hit]]:
+        for node in ast.walk(self.tree):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [a.name for a in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [f"{node.module}.{a.name}" for a in node.names]
+            for name in names:
+                if hit := MODULES.get(name.partition(".")[0]):
+                    yield _line(node), (hit[0], hit[1], f"imports {name.partition('.')[0]}: it {hit[2]}")
+                if hit := _dotted_hit(name):
+                    yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
+
+    def names(self) -> Iterator[tuple[int, Hit]]:
+        defined = {n.name for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                name = node.func.id
+                if name in CALLS and name not in defined and name not in self.aliases:
+                    rule, severity, what = CALLS[name]
+                    yield _line(node), (rule, severity, f"calls {name}(): it {what}")
+            elif isinstance(node, ast.Attribute):
+                if node.attr in ATTRIBUTES:
+                    yield _line(node), ("frames", "block", f"uses {node.attr}: it looks into the process that runs it")
+                name = self.dotted(node)
+                root = name.partition(".")[0]
+                if (hit := DOTTED.get(name)) and root in {v.partition(".")[0] for v in self.aliases.values()}:
+                    yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
+
+    def patches(self) -> Iterator[tuple[int, Hit]]:
+        """Assignments into imported modules: patched timers, streams, functions."""
+        for node in ast.walk(self.tree):
+            for target in _targets(node):
+                if isinstance(target, ast.Attribute) and self._root(target) in self.aliases:
+                    name = self.dotted(target)
+                    if not name.startswith(("torch.backends.", "torch._dynamo.config", "torch._inductor.config")):
+                        yield target.lineno, ("patching", "block", f"replaces {name}")
+            if self._sets_part(node):
+                yield _line(node), ("patching", "block", f"replaces a part of {self.dotted(node.args[0])}")
+
+    def _sets_part(self, node: ast.AST) -> TypeGuard[ast.Call]:
+        """``setattr(torch, …)``."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+            return False
+        return node.func.id in ("setattr", "delattr") and self._root(node.args[0]) in self.aliases
+
+    def _root(self, node: ast.expr) -> str:
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return node.id if isinstance(node, ast.Name) else ""
+
+    def state(self) -> Iterator[tuple[int, Hit]]:
+        """Containers at module level, or in default arguments, that functions write to: caches of answers look so."""
+        containers = {
+            target.id
+            for node in self.tree.body
+            for target in _targets(node)
+            if isinstance(target, ast.Name) and _is_container(getattr(node, "value", None))
+        }
+        for function in [n for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef)]:
+            arguments = function.args.args[len(function.args.args) - len(function.args.defaults) :]
+            defaults = zip(arguments, function.args.defaults, strict=True)
+            kept = containers | {a.arg for a, default in defaults if _is_container(default)}
+            for node in ast.walk(function):
+                if name := _written(node, kept):
+                    identities = _identities(function)
+                    if identities:
+                        text = f"keeps {name} from call to call, and asks who an input is ({', '.join(sorted(identities))})"
+                        yield _line(node), ("state-by-identity", "block", text)
+                    else:
+                        yield _line(node), ("state", "warning", f"writes to {name}, which lives from call to call")
+
+    def memos(self) -> Iterator[tuple[int, Hit]]:
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef):
+                for decorator in node.decorator_list:
+                    call = decorator.func if isinstance(decorator, ast.Call) else decorator
+                    if self.dotted(call) in ("functools.lru_cache", "functools.cache"):
+                        yield _line(node), ("state", "warning", f"{node.name} remembers its results from call to call")
+
+
+def _dotted_hit(name: str) -> Hit | None:
+    parts = name.split(".")
+    return next((DOTTED[p] for n in range(len(parts), 1, -1) if (p := ".".join(parts[:n])) in DOTTED), None)
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.Assign):
+        return [t for target in node.targets for t in (target.elts if isinstance(target, ast.Tuple) else [target])]
+    if isinstance(node, ast.AnnAssign | ast.AugAssign):
+        return [node.target]
+    return []
+
+
+def _is_container(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.Dict | ast.List | ast.Set | ast.DictComp | ast.ListComp):
+        return True
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in CONTAINERS
+
+
+def _line(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 0))
+
+
+def _written(node: ast.AST, names: set[str]) -> str | None:
+    """The container among ``names`` that this node writes to."""
+    for target in _targets(node):
+        if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id in names:
+            return target.value.id
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in WRITES):
+        return None
+    owner = node.func.value
+    return owner.id if isinstance(owner, ast.Name) and owner.id in names else None
+
+
+def _identities(function: ast.FunctionDef) -> set[str]:
+    """By what this function tells inputs apart: addresses, versions, bytes."""
+    found = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute) and n.attr in IDENTITIES}
+    calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
+    return found | {c.id for c in calls if isinstance(c, ast.Name) and c.id in IDENTITIES}
