@@ -37,7 +37,6 @@ app.conf.update(
     task_default_queue="loop",
     beat_schedule={
         "watch": {"task": "campaigns.tasks.watch", "schedule": 5.0, "options": {"queue": "loop", "expires": 5}},
-        "watch-profiles": {
             "task": "profiling.tasks.watch",
             "schedule": 10.0,
             "options": {"queue": "loop", "expires": 10},

@@ -29,4 +29,4 @@ def gpu_names() -> list[str]:
 
 
 def local_kinds() -> list[str]:
-    return sorted({kind_of(name) for name in gpu_names()}) + ["cpu"]
+    return [*sorted({kind_of(name) for name in gpu_names()}), "cpu"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .guard import Guard, kill_sessions
+
+
+VERBOSE = os.environ.get("LOG_LEVEL", "").upper() in ("INFO", "DEBUG")
+CHATTER = re.compile(r"\bINFO\b")
+"""Celery says at INFO when it is ready, and then every task; the first is needed, the rest nobody reads."""
 
 
 @dataclass
@@ -56,7 +63,7 @@ class Service:
             self.tail = [*self.tail[-30:], line]
             if self.ready_line and self.ready_line in line:
                 self.ready.set()
-            if line:
+            if line and (VERBOSE or not CHATTER.search(line)):
                 self.log(self.name, line)
 
     def wait_ready(self, within_s: float) -> bool:
@@ -87,10 +94,8 @@ class Service:
             return
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGTERM)
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(within_s)
-            except subprocess.TimeoutExpired:
-                pass
         kill_sessions({self.process.pid})
         self.process.wait()
 

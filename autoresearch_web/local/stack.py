@@ -63,7 +63,7 @@ class Stack:
         return f"http://{'localhost' if self.host == '127.0.0.1' else self.host}:{self.port}"
 
     def __enter__(self) -> Stack:
-        self._lock = open(Path(settings.AUTORESEARCH_HOME) / "up.lock", "w")  # noqa: SIM115
+        self._lock = open(Path(settings.AUTORESEARCH_HOME) / "up.lock", "w")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

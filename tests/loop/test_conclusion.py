@@ -5,7 +5,7 @@ import pytest
 
 from campaigns import conclusion, dispatch, progress, watching
 from campaigns.harness import report as reports
-from campaigns.harness.report import Ratio
+from campaigns.harness.report import Confirmation, Ratio
 from campaigns.models import Attempt, Event, Phase
 from tests.factories import make_attempt, make_campaign, make_report
 
@@ -23,7 +23,9 @@ def sent(at_broker) -> Attempt:
 
 
 def leave_report(at_broker, attempt: Attempt, verdict: str = "kept", **changes) -> None:
-    report = msgspec.structs.replace(make_report(attempt.campaign, verdict, [], 1), **changes)
+    report = make_report(attempt.campaign, verdict, [], 1)
+    again = Confirmation(speedup=report.speedup, over_incumbent=report.over_incumbent, noise=report.noise, correct=True)
+    report = msgspec.structs.replace(report, **{"confirmation": again, **changes})
     at_broker.set(f"evaluation:{attempt.ticket}:report", reports.encode(report))
 
 

@@ -8,8 +8,8 @@ from django.core.management import BaseCommand, CommandError, CommandParser, cal
 
 from autoresearch_web import access
 from autoresearch_web.local.broker import NoBroker
-from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack
 from autoresearch_web.local.service import prefixed
+from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack
 
 
 class Command(BaseCommand):
