@@ -331,8 +331,26 @@ def _children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                found += [int(n) for n in file.read().split()]
+            try:
+                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
+                    found += [int(n) for n in file.read().split()]
+            except FileNotFoundError:
+                if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+                    continue
+                return _children_by_search(pid)
+            except OSError:
+                continue
+    return found
+
+
+def _children_by_search(pid: int) -> list[int]:
+    """For kernels without CONFIG_PROC_CHILDREN."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                if int(file.read().rpartition(b")")[2].split()[1]) == pid:
+                    found.append(int(name))
     return found
 
 

@@ -169,12 +169,19 @@ def visible_paths(spec: Spec) -> list[str]:
     return [p for p in paths if os.path.exists(p)]
 
 
-def hidden_paths(bound: list[str]) -> list[str]:
-    """Folders that lie below what is bound and must not be seen: the project, its data, an installed copy of it."""
+def private_paths() -> list[str]:
+    """What a sandbox must never show: the project, its data folder, this user's own files."""
+    home = os.path.expanduser("~")
+    own = [str(PROJECT / name) for name in (*OWN_PACKAGES, ".git", "manage.py")]
+    private = [os.path.join(home, name) for name in (".ssh", ".aws", ".config", ".netrc", ".bash_history", ".local")]
     data = os.environ.get("AUTORESEARCH_HOME")
-    candidates = [str(PROJECT / name) for name in (*OWN_PACKAGES, ".git")]
+    return [*own, *private, *([os.path.realpath(data)] if data else [])]
+
+
+def hidden_paths(bound: list[str]) -> list[str]:
+    """Folders that lie below what is bound and must not be seen; an installed copy of the project is such."""
+    candidates = private_paths()
     candidates += [os.path.join(site, name) for site in site_packages() for name in OWN_PACKAGES]
-    candidates += [os.path.realpath(data)] if data else []
     return [path for path in dict.fromkeys(candidates) if os.path.isdir(path) and _inside_any(path, bound)]
 
 
@@ -307,6 +314,31 @@ def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
 
 
+@functools.cache
+def probe() -> dict[str, bool]:
+    """What a sandbox holds here, tried from inside one: a short phrase for each protection. All False without one."""
+    from .channel import Channel
+    from .errors import CandidateFailure
+    from .inside.probe import TESTS
+
+    if not available():
+        return dict.fromkeys(TESTS, False)
+    channel = Channel(Spec(role="probe", packages=True))
+    try:
+        channel.wait_ready(30)
+        found = channel.ask("probe", 60, absent=private_paths())["found"]
+        return {name: found.get(name) is True for name in TESTS}
+    except CandidateFailure as failure:
+        raise SandboxError(f"the sandbox's probe failed: {failure.message}") from failure
+    finally:
+        channel.close()
+
+
 def missing() -> list[str]:
     """Protections that this host does not give, each a short phrase."""
-    return [] if available() else ["no sandbox at all: files and network of this user are within reach"]
+    if not available():
+        return ["no sandbox at all: files and network of this user are within reach"]
+    try:
+        return [name for name, holds in probe().items() if not holds]
+    except SandboxError as error:
+        return [str(error)]
