@@ -37,10 +37,6 @@ app.conf.update(
     task_default_queue="loop",
     beat_schedule={
         "watch": {"task": "campaigns.tasks.watch", "schedule": 5.0, "options": {"queue": "loop", "expires": 5}},
-            "task": "profiling.tasks.watch",
-            "schedule": 10.0,
-            "options": {"queue": "loop", "expires": 10},
-        },
         "watch_profiles": {
             "task": "profiling.tasks.watch",
             "schedule": 15.0,
