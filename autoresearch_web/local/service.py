@@ -16,7 +16,6 @@ from pathlib import Path
 
 from .guard import Guard, kill_sessions
 
-
 VERBOSE = os.environ.get("LOG_LEVEL", "").upper() in ("INFO", "DEBUG")
 CHATTER = re.compile(r"\bINFO\b")
 """Celery says at INFO when it is ready, and then every task; the first is needed, the rest nobody reads."""
