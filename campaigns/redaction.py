@@ -35,7 +35,8 @@ class Redactor:
         for name, axes in sorted(self.hidden.items(), key=lambda item: -len(item[0])):
             text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", HIDDEN, text)
             for axis, value in axes.items():
-                text = re.sub(rf"\b{re.escape(axis)}\b(\s*[=:]\s*){value}\b", rf"{axis}\1?", text)
+                spelled = f"(?:{value}|{value:,})"
+                text = re.sub(rf"\b{re.escape(axis)}\b(\s*[=:]\s*){spelled}(?![\d,]*\d)", rf"{axis}\1?", text)
         return re.sub(r"\bhidden workload \d+", HIDDEN, text)
 
     def mentions(self, text: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
-from ninja import NinjaAPI, Query, Swagger
+from ninja import NinjaAPI, Query, Status, Swagger
 from ninja.security import HttpBearer
 
 from . import errors, limits, operations, schemas, waiting
@@ -82,9 +82,9 @@ def list_campaigns(
 
 
 @api.post("/campaigns", response={201: dict[str, Any], **REFUSED}, tags=["campaigns"])
-def create_campaign(request: HttpRequest, body: schemas.CampaignIn) -> tuple[int, dict[str, Any]]:
+def create_campaign(request: HttpRequest, body: schemas.CampaignIn) -> Status[dict[str, Any]]:
     """Create a campaign, and start it unless `start` is false. Scope `create`."""
-    return 201, operations.create_campaign(caller(request), **body.dict())
+    return Status(201, operations.create_campaign(caller(request), **body.dict()))
 
 
 @api.get("/campaigns/{int:campaign}", response=ANSWER, tags=["campaigns"])
@@ -100,9 +100,9 @@ def get_task(request: HttpRequest, campaign: int) -> dict[str, Any]:
 
 
 @api.post("/campaigns/{int:campaign}/attempts", response={201: dict[str, Any], **REFUSED}, tags=["candidates"])
-def submit_candidate(request: HttpRequest, campaign: int, body: schemas.CandidateIn) -> tuple[int, dict[str, Any]]:
+def submit_candidate(request: HttpRequest, campaign: int, body: schemas.CandidateIn) -> Status[dict[str, Any]]:
     """Submit a candidate. Scope `submit`. Answers at once with the attempt's number; then ask for its verdict."""
-    return 201, operations.submit_candidate(caller(request), campaign, **body.dict())
+    return Status(201, operations.submit_candidate(caller(request), campaign, **body.dict()))
 
 
 @api.get("/campaigns/{int:campaign}/attempts", response=ANSWER, tags=["candidates"])
