@@ -34,7 +34,7 @@ def place(attempt: Attempt) -> dict[str, Any]:
 def candidate(attempt: Attempt, against: str = "incumbent") -> dict[str, Any]:
     """Everything on the review's one screen."""
     axis = sweep_axis(attempt.campaign)
-    measured = [row.axes[axis] for row in attempt.measurements.all() if axis in row.axes]
+    measured = [row.axes[axis] for row in attempt.measurements.filter(speedup__isnull=False) if axis in row.axes]
     return {
         **evidence(attempt),
         **place(attempt),

@@ -17,9 +17,14 @@ document.addEventListener("htmx:responseError", (event) => {
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   const form = event.detail.elt.closest("form[data-clear]");
-  if (!form || !event.detail.successful) return;
+  if (!form || !event.detail.xhr || event.detail.xhr.status >= 400 || event.detail.xhr.status === 0) return; // a refused text stays
   form.reset();
   form.closest("details")?.removeAttribute("open");
+});
+/** A button that stands outside its form (`form="…"`) sends its value along, as it does without htmx. */
+document.addEventListener("htmx:configRequest", (event) => {
+  const button = event.detail.triggeringEvent?.submitter;
+  if (button?.name && !event.detail.elt.contains(button)) event.detail.parameters[button.name] = button.value;
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;

@@ -1,0 +1,217 @@
+"""The live page and the review in a real Chromium, against a real server, broker and socket."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pages.site import CHROMIUM, FLAGS, Site
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"needs {CHROMIUM} (Debian package chromium)"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Iterator[Site]:
+    found = Site(tmp_path_factory.mktemp("home"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_as(site, browser) -> Iterator:
+    contexts = []
+
+    def open_(name: str, path: str):
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.faults = []
+        page.on("pageerror", lambda error: page.faults.append(str(error)))
+        page.goto(site.login_link(name, path))
+        return page
+
+    yield open_
+    for context in contexts:
+        assert [fault for page in context.pages for fault in page.faults] == []
+        context.close()
+
+
+@pytest.fixture
+def campaign(site) -> int:
+    return site.do("c = make_campaign(); make_attempt(c, 'reverted'); out = c.pk")
+
+
+def numbers(page) -> list[int]:
+    return page.eval_on_selector_all(
+        "#attempts > tbody[data-number]", "rows => rows.map(r => Number(r.dataset.number))"
+    )
+
+
+def wait_rows(page, count: int) -> None:
+    page.wait_for_function(
+        f"document.querySelectorAll('#attempts > tbody[data-number]').length === {count}", timeout=20000
+    )
+
+
+def test_attempts_grow_in_place_without_a_reload(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.evaluate("window.stillTheSamePage = true")
+    site.do("a = make_attempt(c)")
+    page.wait_for_selector("#attempt-2[data-kind=proposing]")
+    site.do("notify.text(c.pk, a.number, 'Splitting <b>T</b> over '); notify.text(c.pk, a.number, '64 programs')")
+    page.wait_for_function("document.querySelector('[data-stream=\"2\"]')?.textContent.endsWith('64 programs')")
+    site.do("a.delete(); c.attempt_seq = 1; make_attempt(c, 'kept', title='a better one')")
+    page.wait_for_selector("#attempt-2[data-kind=kept] >> text=a better one")
+    page.wait_for_selector("#live-strip >> text=2.31×")
+    assert numbers(page) == [2, 1]
+    page.wait_for_function("document.querySelectorAll('#chart .scatterlayer .point').length >= 2")
+    assert page.evaluate("window.stillTheSamePage")
+
+
+def test_a_page_that_lost_its_server_catches_up_with_none_lost_and_none_twice(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.wait_for_function("document.querySelector('#link').textContent === ''")
+    site.stop_web()
+    page.wait_for_selector("#link >> text=connection lost, retrying")
+    site.do("[make_attempt(c, v) for v in ('kept', 'incorrect', 'reverted', 'flagged')]")
+    site.start()
+    wait_rows(page, 5)
+    site.do("make_attempt(c, 'reverted')")
+    wait_rows(page, 6)
+    assert numbers(page) == [6, 5, 4, 3, 2, 1]
+
+
+def test_two_people_see_the_same(site, open_as, campaign):
+    one, two = (open_as(name, f"/campaigns/{campaign}/") for name in ("owner", "teammate"))
+    site.do("[make_attempt(c, v) for v in ('kept', 'stacked')]")
+    for page in (one, two):
+        wait_rows(page, 3)
+    strip = [re.sub(r"\d+:\d+", "", page.inner_text("#live-strip")) for page in (one, two)]
+    assert strip[0] == strip[1]
+
+
+def test_an_open_row_stays_open_while_others_come(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.click("#attempt-1 button.grow-row")
+    page.wait_for_selector("#attempt-1 tr.more >> text=kTile1")
+    site.do("make_attempt(c, 'reverted')")
+    wait_rows(page, 2)
+    assert page.is_visible("#attempt-1 tr.more >> text=kTile1")
+
+
+def test_a_person_pauses_steers_and_strikes_by_keyboard(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.keyboard.press("s")
+    page.keyboard.type("Leave the block sizes alone.")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#notice >> text=Noted.")
+    page.wait_for_selector("#live-notes >> text=Leave the block sizes alone.")
+    assert page.input_value("#steer-text") == ""
+    page.keyboard.press("Escape")
+    page.click("#live-ideas button")
+    page.wait_for_selector("#live-ideas >> text=struck")
+    page.keyboard.press("p")
+    page.wait_for_selector("#do-resume")
+    assert site.do("c.refresh_from_db(); out = c.state") == "paused"
+
+
+def test_a_note_that_is_refused_stays_in_its_field(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.click("summary >> text=Steer")
+    page.fill("#steer-text", "Too late")
+    site.do("Campaign.objects.filter(pk=c.pk).update(state='finished')")
+    page.click("form[action$=steer] button")
+    page.wait_for_selector("#notice .bad >> text=The campaign has ended")
+    assert page.input_value("#steer-text") == "Too late"
+
+
+def test_the_review_goes_by_keys_without_a_reload(site, open_as):
+    site.do(
+        "Attempt.objects.all().delete(); c = make_campaign(); k = [make_attempt(c, 'kept', title=f'kernel {i}') for i in (1, 2, 3)]"
+    )
+    page = open_as("owner", "/review/")
+    page.evaluate("window.stillTheSamePage = true")
+    page.keyboard.press("j")
+    page.wait_for_selector("h1 >> text=kernel 2")
+    page.keyboard.press("k")
+    page.wait_for_selector("h1 >> text=kernel 1")
+    page.wait_for_selector("[data-plot=speed] .barlayer .point")
+    page.keyboard.press("d")
+    page.wait_for_selector("table.diff.split")
+    page.keyboard.press("a")
+    page.wait_for_selector("h1 >> text=kernel 2")
+    page.wait_for_selector("[data-plot=speed] .barlayer .point")
+    page.keyboard.press("r")
+    page.keyboard.type("It depends on the order of threads.")
+    page.click("form[action$=reject] button")
+    page.wait_for_selector("h1 >> text=kernel 3")
+    page.keyboard.press("A")
+    page.wait_for_selector(".signature input[name=range_sha256]", state="attached")
+    page.fill("#range-hi", "64")
+    page.keyboard.press("Tab")
+    page.wait_for_timeout(800)
+    page.click("text=Approve for this range")
+    page.wait_for_selector("text=Nothing waits for you")
+    assert page.evaluate("window.stillTheSamePage")
+    decided = "out = list(Review.objects.order_by('pk').values_list('decision', 'range'))"
+    axis = {"axis": "rows", "lo": 5, "hi": 64}
+    assert site.do(decided) == [["approved", None], ["rejected", None], ["approved", axis]]
+
+
+def test_the_second_tab_is_told_who_approved_first(site, open_as):
+    site.do("Attempt.objects.all().delete(); c = make_campaign(); k = make_attempt(c, 'kept', title='the one')")
+    one, two = open_as("owner", "/review/"), open_as("teammate", "/review/")
+    one.keyboard.press("a")
+    one.wait_for_selector("text=Nothing waits for you")
+    two.keyboard.press("r")
+    two.keyboard.type("My reason")
+    two.click("form[action$=reject] button")
+    two.wait_for_selector("[role=alert] >> text=owner was first")
+    assert two.input_value("#reject-reason") == "My reason"
+    assert two.is_visible("h1 >> text=the one")
+
+
+def test_home_shows_what_has_come_by_itself(site, open_as):
+    site.do("Attempt.objects.all().delete(); c = make_campaign(title='Under way')")
+    page = open_as("owner", "/")
+    page.wait_for_selector("text=Nothing waits for your word.")
+    site.do("make_attempt(c, 'kept', title='fresh from the oven')")
+    page.wait_for_selector("#home >> text=fresh from the oven", timeout=10000)
+
+
+def test_a_policy_that_allows_only_our_own_scripts_breaks_nothing(site, open_as, campaign):
+    site.do("make_attempt(c, 'kept')")
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    refused = []
+    page.on(
+        "console", lambda message: refused.append(message.text) if "Content Security Policy" in message.text else None
+    )
+
+    def strict(route) -> None:
+        answer = route.fetch()
+        policy = "script-src 'self'; object-src 'none'; base-uri 'none'"
+        route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": policy})
+
+    page.route(lambda url: "/static/" not in url and "/ws/" not in url, strict)
+    for path in (f"/campaigns/{campaign}/", f"/campaigns/{campaign}/attempts/2/", "/review/", "/campaigns/new", "/"):
+        page.goto(site.url + path)
+        page.wait_for_timeout(700)
+    assert refused == []
