@@ -8,7 +8,7 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from campaigns import dispatch, judge, progress
+from campaigns import checking, dispatch, judge, memory, progress
 from campaigns.harness import report as reports
 from campaigns.models import Attempt, Campaign, Event, Flag, Measurement, Phase, Verdict
 
@@ -24,6 +24,8 @@ def note_start(ticket: str, host: str) -> None:
 
 def conclude(ticket: str) -> None:
     """Judge the report that lies at the broker under ``ticket``. Without a report, or with an old ticket: nothing."""
+    if ticket.startswith(checking.PREFIX):  # a quick check: whoever asked for it waits for the report
+        return
     raw = dispatch.report_of(ticket)
     attempt = Attempt.objects.filter(ticket=ticket, phase=Phase.EVALUATING).select_related("campaign").first()
     if raw is None or attempt is None:
@@ -83,6 +85,7 @@ def write(attempt: Attempt, report: reports.Report, judgement: judge.Judgement) 
     Measurement.objects.bulk_create(measurement(attempt, row) for row in report.workloads)
     Flag.objects.bulk_create(flag(attempt, finding) for finding in judgement.flags)
     attempt.refresh_from_db()
+    memory.learn(attempt)
     Event.record(attempt.campaign_id, "attempt.judged", attempt, verdict=attempt.verdict)
     return True
 

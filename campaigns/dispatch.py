@@ -29,7 +29,7 @@ def advance(campaign_id: int) -> None:
 
 
 def propose(attempt_id: int) -> None:
-    app.send_task("campaigns.tasks.propose", [attempt_id], queue="loop")
+    app.send_task("campaigns.tasks.propose", [attempt_id], queue="propose")
 
 
 def evaluate(attempt: Attempt) -> None:

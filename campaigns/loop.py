@@ -28,6 +28,12 @@ class Situation:
     exhausted: str
     proposes: bool = True
     """False: candidates come in from outside (REST, MCP), and none is asked for."""
+    ahead: int = LOOKAHEAD
+    """Proposals under way beyond ``parallel``: as many as a model is slower than an evaluator."""
+    budget_tokens: int | None = None
+    spent_tokens: int = 0
+    budget_usd: float | None = None
+    spent_usd: float = 0.0
 
     @property
     def in_flight(self) -> int:
@@ -55,13 +61,17 @@ def goal_reached(now: Situation) -> str:
         return f"budget spent: {now.judged} attempts"
     if now.budget_s is not None and now.elapsed_s >= now.budget_s:
         return f"budget spent: {now.budget_s:.0f} s"
+    if now.budget_tokens is not None and now.spent_tokens >= now.budget_tokens:
+        return f"budget spent: {now.spent_tokens:,} of {now.budget_tokens:,} tokens"
+    if now.budget_usd is not None and now.spent_usd >= now.budget_usd:
+        return f"budget spent: ${now.spent_usd:.2f} of ${now.budget_usd:.2f}"
     return ""
 
 
 def next_step(now: Situation) -> Step:
     """The next step of a campaign.
 
-    A running campaign keeps ``parallel`` evaluations under way and one proposal ahead, and ends once nothing is in
+    A running campaign keeps ``parallel`` evaluations under way and ``ahead`` proposals more, and ends once nothing is in
     flight and its goal is reached or the agent has nothing more. A paused one lets go of nothing that is under way.
     """
     if now.state != "running":
@@ -74,5 +84,5 @@ def next_step(now: Situation) -> Step:
     send = max(0, min(now.ready, now.parallel - now.evaluating))
     if now.exhausted or not now.proposes or (now.gate == "person" and now.waiting_for_review):
         return Step(evaluate=send)
-    wanted = now.parallel + LOOKAHEAD - now.in_flight
+    wanted = now.parallel + now.ahead - now.in_flight
     return Step(propose=max(0, min(wanted, now.budget_attempts - now.made)), evaluate=send)

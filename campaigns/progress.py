@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 
 from django.db import transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, F
 from django.utils import timezone
 
-from campaigns import dispatch, loop
-from campaigns.models import Attempt, Campaign, Event, Idea, Phase, State
+from campaigns import dispatch, loop, money, policy
+from campaigns.models import Attempt, Campaign, Event, Idea, Phase, Policy, State
 from campaigns.models.attempt import IN_FLIGHT
 from campaigns.proposers import registry
 
@@ -17,6 +18,7 @@ from campaigns.proposers import registry
 def situation(campaign: Campaign) -> loop.Situation:
     by_phase = dict(campaign.attempts.values_list("phase").annotate(n=Count("id")))
     best = campaign.best()
+    total = money.of_campaign(campaign)
     return loop.Situation(
         state=campaign.state,
         gate=campaign.gate,
@@ -33,6 +35,11 @@ def situation(campaign: Campaign) -> loop.Situation:
         target_speedup=campaign.target_speedup,
         exhausted=campaign.exhausted,
         proposes=registry.proposes(campaign.agent),
+        ahead=campaign.proposals_ahead,
+        budget_tokens=campaign.budget_tokens,
+        spent_tokens=total.tokens,
+        budget_usd=campaign.budget_usd,
+        spent_usd=float(total.usd),
     )
 
 
@@ -71,9 +78,21 @@ def begin_attempt(campaign: Campaign) -> Attempt:
 
 
 def next_idea(campaign: Campaign) -> Idea | None:
-    """Ideas take turns: the one with the fewest attempts is next, the newest first among equals."""
-    open_ideas = campaign.ideas.filter(struck_at=None).annotate(n=Count("attempts", filter=~Q(attempts__phase="dropped")))
-    return open_ideas.order_by("n", "-id").first()
+    """The open idea that the campaign's policy names, or None."""
+    choose = policy.by_pay if campaign.policy == Policy.BANDIT else policy.in_turn
+    chosen = choose(arms(campaign))
+    return None if chosen is None else campaign.ideas.filter(pk=chosen).first()
+
+
+def arms(campaign: Campaign) -> list[policy.Arm]:
+    """What each open idea has had so far."""
+    found = []
+    for idea in campaign.ideas.filter(struck_at=None, spent=""):
+        tried = idea.attempts.exclude(phase=Phase.DROPPED)
+        kept = tried.filter(verdict="kept").exclude(decision="rejected").values_list("over_incumbent", flat=True)
+        gain = sum(math.log2(over) for over in kept if over and over > 1)
+        found.append(policy.Arm(idea=idea.pk, tries=tried.count(), kept=len(kept), gain=gain))
+    return found
 
 
 def send_out(attempt: Attempt, *, from_: Phase = Phase.READY, reason: str = "") -> bool:

@@ -6,7 +6,8 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -16,12 +17,16 @@ from django.db import connections, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from campaigns import dispatch, notify, progress
+from campaigns import briefing, desks, handover, memory, notify, progress
+from campaigns.context import library
+from campaigns.context.cards import Card
 from campaigns.harness.candidate import normalised_sha256
 from campaigns.harness.problem import load_problem
-from campaigns.models import Attempt, Campaign, Event, Phase, State
+from campaigns.memory import lessons
+from campaigns.models import Attempt, Campaign, Event, Idea, Phase, State, Verdict
 from campaigns.proposers import registry
-from campaigns.proposers.base import Exhausted, PastAttempt, Proposal, ProposerError, Task
+from campaigns.proposers.base import Exhausted, IdeaSpent, PastAttempt, Proposal, ProposerError, Task
+from campaigns.redaction import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -38,16 +43,36 @@ def propose(attempt_id: int) -> None:
     campaign = attempt.campaign
     try:
         with heartbeat(attempt_id, claim):
-            proposer = registry.make(campaign.agent, campaign.agent_options)
-            on_text = partial(notify.text, campaign.pk, attempt.number)
-            proposal = proposer.propose(task_for(attempt), on_text=on_text, should_stop=lambda: is_over(attempt_id, claim))
+            agent, proposal = ask(attempt, claim)
+    except IdeaSpent as error:
+        spend_idea(attempt, claim, str(error))
     except Exhausted as error:
         retire(attempt, claim, str(error))
     except ProposerError as error:
         fail(attempt, claim, error)
     else:
-        accept(attempt, claim, proposal)
+        accept(attempt, claim, proposal, agent)
     progress.advance(campaign.pk)
+
+
+def ask(attempt: Attempt, claim: str) -> tuple[str, Proposal]:
+    """A proposal, and whose: the campaign's agent's, or the tuner's where a model left numbers to be turned."""
+    campaign = attempt.campaign
+    on_text = partial(notify.text, campaign.pk, attempt.number)
+
+    def should_stop() -> bool:
+        return is_over(attempt.pk, claim)
+
+    cards = library.chosen_for(campaign)
+    task = task_for(attempt, cards)
+    if promising := handover.to_tune(campaign):
+        with suppress(Exhausted):
+            tuner = registry.make("tuner")
+            return "tuner", tuner.propose(replace(task, incumbent=promising), on_text=on_text, should_stop=should_stop)
+    proposer = registry.make(campaign.agent, campaign.agent_options)
+    if hasattr(proposer, "desk"):
+        proposer.desk = desks.desk_for(attempt, cards)
+    return campaign.agent, proposer.propose(task, on_text=on_text, should_stop=should_stop)
 
 
 def take(attempt_id: int, claim: str) -> bool:
@@ -83,9 +108,10 @@ def heartbeat(attempt_id: int, claim: str) -> Iterator[None]:
         thread.join()
 
 
-def task_for(attempt: Attempt) -> Task:
+def task_for(attempt: Attempt, cards: list[Card] | None = None) -> Task:
     """All that the proposer may know: no hidden workload, no reference, no seed."""
     campaign = attempt.campaign
+    cards = library.chosen_for(campaign) if cards is None else cards
     problem = load_problem(campaign.problem_files)
     past = campaign.attempts.exclude(pk=attempt.pk).exclude(phase=Phase.DROPPED).exclude(files={})
     return Task(
@@ -98,7 +124,9 @@ def task_for(attempt: Attempt) -> Task:
         idea=attempt.idea.text if attempt.idea else "",
         steering=tuple(campaign.steerings.values_list("text", flat=True)),
         rules=campaign.rules,
-        context="",
+        context=briefing.context(cards),
+        interface=briefing.interface(problem, campaign),
+        lessons=tuple(lessons.told(lesson) for lesson in lessons.lessons_for(campaign)),
         region=campaign.region_context,
         incumbent=campaign.incumbent_candidate(),
         start=campaign.start_candidate(),
@@ -115,30 +143,57 @@ def past_attempt(attempt: Attempt) -> PastAttempt:
         speedup=attempt.speedup,
         over_incumbent=attempt.over_incumbent,
         title=attempt.title,
-        reason=attempt.reason + (f" Rejected by a person: {rejection}" if rejection else ""),
+        reason=reason_of(attempt) + (f" Rejected by a person: {rejection}" if rejection else ""),
         parameters=attempt.parameters,
         candidate=attempt.candidate(),
         is_incumbent=attempt.pk == attempt.campaign.incumbent_id,
     )
 
 
-def accept(attempt: Attempt, claim: str, proposal: Proposal) -> None:
-    """Write the candidate, if this claim still holds the attempt."""
+def accept(attempt: Attempt, claim: str, proposal: Proposal, agent: str) -> None:
+    """Write the candidate, if this claim still holds the attempt. One that was judged before is not judged again."""
     with transaction.atomic():
+        campaign = Campaign.objects.select_for_update().get(pk=attempt.campaign_id)
+        refused = memory.refusal(campaign, proposal.candidate, besides=attempt.pk)
+        now = timezone.now()
+        verdict = {
+            "phase": Phase.JUDGED,
+            "verdict": Verdict.DUPLICATE,
+            "judged_at": now,
+            "reason": f"Not measured: {refused}",
+        }
         written = Attempt.objects.filter(pk=attempt.pk, claim=claim, phase=Phase.PROPOSING).update(
-            phase=Phase.READY,
+            **(verdict if refused else {"phase": Phase.READY}),
             title=proposal.title[:300],
             rationale=proposal.rationale,
             backend=proposal.candidate.backend,
             files=dict(proposal.candidate.files),
             parameters=dict(proposal.parameters),
             source_sha256=normalised_sha256(proposal.candidate),
-            proposer=attempt.campaign.agent,
+            canonical_sha256=memory.canonical_sha256(proposal.candidate),
+            structure_sha256=memory.structure_sha256(proposal.candidate),
+            proposer=agent,
             usage=msgspec.to_builtins(proposal.usage) if proposal.usage else {},
-            proposed_at=timezone.now(),
+            proposed_at=now,
         )
         if written:
             Event.record(attempt.campaign_id, "attempt.proposed", attempt)
+        if written and refused:
+            Event.record(attempt.campaign_id, "attempt.judged", attempt, verdict=Verdict.DUPLICATE)
+
+
+def spend_idea(attempt: Attempt, claim: str, reason: str) -> None:
+    """The agent holds that this idea cannot work: drop the attempt, and go on with the others, if there are any."""
+    with transaction.atomic():
+        if is_over(attempt.pk, claim):
+            return
+        progress.drop(attempt, f"the agent holds that the idea cannot work: {reason}")
+        if attempt.idea_id:
+            Idea.objects.filter(pk=attempt.idea_id).update(spent=reason)
+            Event.record(attempt.campaign_id, "idea.spent", attempt, idea=attempt.idea_id, reason=reason[:500])
+        if not progress.arms(attempt.campaign):
+            Campaign.objects.filter(pk=attempt.campaign_id).update(exhausted=reason[:500])
+            Event.record(attempt.campaign_id, "campaign.exhausted", reason=reason[:500])
 
 
 def retire(attempt: Attempt, claim: str, reason: str) -> None:

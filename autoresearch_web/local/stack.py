@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import sys
 import time
 import urllib.request
@@ -20,6 +21,9 @@ from .hardware import local_kinds
 from .service import Service, prefixed
 
 ROOT = Path(settings.BASE_DIR)
+
+
+SECRETS = re.compile(r"_KEY(_FILE)?$|SECRET|TOKEN|PASSWORD|^DATABASE_URL$")
 
 
 class AlreadyRunning(RuntimeError):
@@ -94,6 +98,7 @@ class Stack:
         elif not broker.answers(settings.REDIS_URL, 5):
             raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
         services = [self._worker("loop", "autoresearch_web", 2), self._worker("profiles", "autoresearch_web", 1)]
+        services.append(self._worker("propose", "autoresearch_web", settings.MODEL_PROPOSALS_AT_ONCE, "--pool=threads"))
         services += [self._worker(f"gpu.{kind}", "campaigns.harness.worker", 1) for kind in local_kinds()]
         services.append(
             self._service(
@@ -142,9 +147,9 @@ class Stack:
                 raise Failed(f"{service.name} did not become ready. Its last words:\n  {last}")
 
     def _celery(self, app: str) -> list[str]:
-        return [sys.executable, "-m", "celery", "-A", app]
+        return [sys.executable, "-m", "celery", "--quiet", "-A", app]
 
-    def _worker(self, queue: str, app: str, processes: int) -> Service:
+    def _worker(self, queue: str, app: str, processes: int, *more: str) -> Service:
         words = [
             "worker",
             "-Q",
@@ -158,7 +163,7 @@ class Stack:
             "--without-gossip",
             "--without-mingle",
         ]
-        service = self._service(queue, [*self._celery(app), *words, "--without-heartbeat"])
+        service = self._service(queue, [*self._celery(app), *words, "--without-heartbeat", *more])
         service.ready_line = " ready."
         return service
 
@@ -169,6 +174,8 @@ class Stack:
             "AUTORESEARCH_HOME": str(settings.AUTORESEARCH_HOME),
             "PYTHONUNBUFFERED": "1",
         }
+        if name.startswith("gpu."):  # an evaluator needs the broker, and has no secret to lose
+            env = {key: value for key, value in env.items() if not SECRETS.search(key)}
         return Service(name=name, argv=argv, env=env, log=self.log, guard=self.guard, cwd=ROOT)
 
     def check(self) -> None:

@@ -13,8 +13,9 @@ from django.db import transaction
 from campaigns import catalog
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import load_problem, read_folder
-from campaigns.models import Campaign, Event, Gate, Idea
+from campaigns.models import Campaign, Event, Gate, Idea, Policy
 from campaigns.proposers import registry
+from campaigns.proposers.base import ProposerError
 from profiling.models import Region
 
 from .control import checked
@@ -39,6 +40,13 @@ class NewCampaign:
     budget_seconds: int | None = None
     target_speedup: float | None = None
     region: Region | None = None
+    budget_tokens: int | None = None
+    budget_usd: float | None = None
+    parallel: int = 1
+    proposals_ahead: int | None = None
+    """Proposals under way beyond ``parallel``. None: one, or three where the agent is a model."""
+    policy: str = Policy.TURNS
+    context_cards: list[str] | None = None
     any_directory: bool = False
     """Whether a replay folder may lie anywhere: only for who has a shell on this machine anyway."""
 
@@ -61,6 +69,8 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         raise ActionError("The target speed-up is a number above 0, such as 2.5.")
     if new.agent == "replay":
         check_replay(new)
+    check_model(new)
+    ahead = new.proposals_ahead or (3 if new.agent in registry.MODELS else 1)
     start = problem.start[backend]
     with transaction.atomic():
         campaign = Campaign.objects.create(
@@ -79,6 +89,12 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
             budget_attempts=new.budget_attempts,
             budget_seconds=new.budget_seconds,
             target_speedup=new.target_speedup,
+            budget_tokens=new.budget_tokens,
+            budget_usd=new.budget_usd,
+            parallel=new.parallel,
+            proposals_ahead=ahead,
+            policy=new.policy,
+            context_cards=new.context_cards,
             region=new.region,
             region_context=new.region.as_context() if new.region else "",
             created_by=person,
@@ -86,6 +102,23 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         Idea.objects.create(campaign=campaign, text=idea, author=person)
         Event.record(campaign.pk, "campaign.created")
     return campaign
+
+
+def check_model(new: NewCampaign) -> None:
+    """Options, key and budgets of a model are right before anything is asked of it; and nothing odd is of any other."""
+    if new.agent in registry.MODELS:
+        try:
+            registry.make(new.agent, new.agent_options)
+        except ProposerError as error:
+            raise ActionError(str(error)) from error
+    if new.budget_tokens is not None and not 1_000 <= new.budget_tokens <= 10**13:
+        raise ActionError("The budget in tokens is at least 1,000: a prompt alone has more.")
+    if new.budget_usd is not None and not 0 < new.budget_usd < 1e7:
+        raise ActionError("The budget in dollars is a number above 0, such as 5.")
+    if not 1 <= new.parallel <= 64 or not 1 <= (new.proposals_ahead or 1) <= 64:
+        raise ActionError("Evaluations at once and proposals ahead are from 1 to 64.")
+    if new.policy not in Policy.values:
+        raise ActionError(f"No policy {new.policy!r}. There are: {', '.join(Policy.values)}.")
 
 
 def check_replay(new: NewCampaign) -> None:

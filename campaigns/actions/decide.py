@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from campaigns import memory
 from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, Verdict
 
 from .control import name
@@ -57,6 +58,7 @@ def record(attempt: Attempt, person: User | None, *, seen: int, decision: str, *
         Event.record(attempt.campaign_id, f"attempt.{decision}", attempt, by=name(person))
         if decision == Decision.REJECTED:
             step_back(attempt)
+        memory.learn_decision(review)
     attempt.refresh_from_db()
     return review
 
@@ -91,6 +93,8 @@ def decide_flag(flag: Flag, person: User | None, *, state: str, reason: str) -> 
         if not changed:
             flag.refresh_from_db()
             raise ActionError(f"{name(flag.decided_by) or 'Somebody'} was first: the flag is {flag.state}.")
+        flag.refresh_from_db()
+        memory.learn_decision(flag)
         Event.record(flag.attempt.campaign_id, f"flag.{state}", flag.attempt, rule=flag.rule, by=name(person))
     flag.refresh_from_db()
     return flag

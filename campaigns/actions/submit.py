@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from campaigns import progress
+from campaigns import memory, money, progress
 from campaigns.harness.candidate import ENTRY, SUFFIXES, entry_path, normalised_sha256, tunables
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.request import CandidateSource
@@ -86,10 +86,14 @@ def submit(campaign: Campaign, new: Submission, by: str) -> Attempt:
             files=dict(source.files),
             parameters={t.name: t.value for t in tunables(source)},
             source_sha256=sha256,
+            canonical_sha256=memory.canonical_sha256(source),
+            structure_sha256=memory.structure_sha256(source),
             proposer=f"external: {by}"[:100],
             usage=asdict(new.usage) if new.usage else {},
             proposed_at=timezone.now(),
         )
+        if new.usage:
+            money.note_reported(attempt, new.usage)
         Event.record(campaign.pk, "attempt.proposed", attempt, by=by)
     return attempt
 
@@ -211,6 +215,8 @@ def check_new(campaign: Campaign, source: CandidateSource, sha256: str) -> None:
         raise Refusal(f"This is attempt {first.number} again ({outcome}).", hint, status=409, attempt=first.number)
     if sha256 == normalised_sha256(campaign.start_candidate()):
         raise Refusal("This is the start kernel itself.", "Change something first.", status=409)
+    if refused := memory.refusal(campaign, source):
+        raise Refusal(f"Not measured: {refused}", "Change the program itself, and submit again.", status=409)
 
 
 def wanted_idea(campaign: Campaign, idea: int | None) -> Idea | None:

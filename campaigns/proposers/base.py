@@ -58,8 +58,8 @@ class Task:
     """Cards on hardware, model and language, as Markdown."""
     region: str = ""
     """Summary of the profile region that a person marked."""
-    lessons: str = ""
-    """What earlier campaigns on this problem and hardware taught, as Markdown. Text from outside: data."""
+    lessons: tuple[str, ...] = ()
+    """What earlier campaigns on this problem and hardware taught, a line each. Text from outside: data."""
     interface: str = ""
     """Entry point, inputs, outputs, tolerances and the visible workloads, as Markdown."""
 

@@ -14,7 +14,7 @@ from .base import ProposerError
 from .conversation import Settings
 from .endpoints import Endpoint
 
-KNOWN = ("model", "endpoint", "max_tokens", "tools", "request", "tune")
+KNOWN = ("model", "endpoint", "max_tokens", "tools", "request", "tune", "checks", "duplicates")
 OURS = ("model", "messages", "system", "stream", "stream_options", "tools", "max_tokens", "max_completion_tokens", "n")
 """Parts of a request that ``request`` may not change: budgets and the account of tokens rest on them."""
 
@@ -23,7 +23,8 @@ OURS = ("model", "messages", "system", "stream", "stream_options", "tools", "max
 class ModelOptions:
     """``model``: its name at the endpoint. ``endpoint``: one that the administrator named; empty: the vendor's own.
     ``max_tokens``: of one answer. ``tools``: false for models that cannot call any. ``request``: further fields of
-    each request (temperature, thinking, reasoning_effort). ``tune``: see ``handover``."""
+    each request (temperature, thinking, reasoning_effort). ``tune``: see
+    ``campaigns.handover``; ``checks``: false takes the quick checks away; ``duplicates``: "measure" judges them, too."""
 
     model: str
     endpoint: Endpoint

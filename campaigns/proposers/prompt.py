@@ -68,6 +68,7 @@ def first(task: Task) -> str:
     """This proposal: problem, idea, words of people, what was tried, and the incumbent."""
     steering = "\n".join(f"- {text}" for text in task.steering)
     operator = f"{task.summary}\n\n{task.readme}".strip()
+    lessons = "\n".join(f"- {lesson}" for lesson in task.lessons)
     parts = [
         f"# Attempt {task.number}: {task.title or task.problem} on {task.hardware}",
         f"## The idea\n{task.idea.strip() or 'None was given: make it faster.'}",
@@ -77,7 +78,7 @@ def first(task: Task) -> str:
         f"## The part of a profile that the idea came from\n{fence('profile region', task.region, 20_000)}"
         if task.region
         else "",
-        f"## Lessons of earlier campaigns\n{fence('lessons', task.lessons, 20_000)}" if task.lessons else "",
+        f"## Lessons of earlier campaigns\n{fence('lessons', lessons, 20_000)}" if task.lessons else "",
         f"## Attempts so far\n{fence('attempts', attempts_table(task.attempts), 40_000)}" if task.attempts else "",
         f"## The incumbent, which yours has to beat\n{sources('incumbent', task.incumbent)}",
     ]

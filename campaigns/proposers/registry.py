@@ -51,6 +51,10 @@ PROPOSERS: dict[str, Entry] = {
 }
 
 
+MODELS = ("anthropic", "openai")
+"""Those that ask a model."""
+
+
 def names() -> list[str]:
     return list(PROPOSERS)
 

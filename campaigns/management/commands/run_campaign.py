@@ -26,6 +26,16 @@ class Command(BaseCommand):
         parser.add_argument("--attempts", type=int, default=40)
         parser.add_argument("--seconds", type=int, help="time budget")
         parser.add_argument("--target", type=float, help="stop at this speed-up over the baseline")
+        parser.add_argument("--model", help="the model's name, for --agent anthropic|openai")
+        parser.add_argument("--endpoint", help="a named endpoint, for --agent anthropic|openai (docs/agents.md)")
+        parser.add_argument(
+            "--option", action="append", default=[], metavar="KEY=JSON", help="of the agent; repeatable"
+        )
+        parser.add_argument("--tokens", type=int, help="budget in tokens of models")
+        parser.add_argument("--usd", type=float, help="budget in dollars of models")
+        parser.add_argument("--parallel", type=int, default=1, help="evaluations at once")
+        parser.add_argument("--ahead", type=int, help="proposals under way beyond --parallel")
+        parser.add_argument("--policy", default="turns", help="turns, or bandit: ideas that pay get more attempts")
         parser.add_argument("--backend")
         parser.add_argument("--baseline")
         parser.add_argument("--hardware", default="cpu")
@@ -62,7 +72,12 @@ def new_campaign(options: dict[str, Any]) -> actions.NewCampaign:
         problem=options["problem"],
         idea=options["idea"],
         agent=options["agent"],
-        agent_options={"directory": options["replay"]} if options["replay"] else {},
+        agent_options=agent_options(options),
+        budget_tokens=options["tokens"],
+        budget_usd=options["usd"],
+        parallel=options["parallel"],
+        proposals_ahead=options["ahead"],
+        policy=options["policy"],
         any_directory=True,
         backend=options["backend"],
         baseline=options["baseline"],
@@ -72,6 +87,21 @@ def new_campaign(options: dict[str, Any]) -> actions.NewCampaign:
         budget_seconds=options["seconds"],
         target_speedup=options["target"],
     )
+
+
+def agent_options(options: dict[str, Any]) -> dict[str, Any]:
+    """``--option duplicates='"measure"'`` and the like; a value that is no JSON is taken as text."""
+    found: dict[str, Any] = {"directory": options["replay"]} if options["replay"] else {}
+    found |= {key: options[key] for key in ("model", "endpoint") if options[key]}
+    for pair in options["option"]:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise actions.ActionError(f"--option {pair!r} is not KEY=VALUE.")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
 
 
 def wait(campaign: Campaign, stack: Stack | None) -> None:
