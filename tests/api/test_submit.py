@@ -71,7 +71,7 @@ def test_a_campaign_whose_agent_proposes_takes_none(agent):
 
 def test_never_more_than_the_budget(agent, campaign):
     for lanes in range(5):
-        assert submit(agent, campaign, START + f"int x{lanes};").status_code == 201
+        assert submit(agent, campaign, START + f"int x = {lanes};").status_code == 201
     answer = submit(agent, campaign, START + "int last;")
     assert answer.status_code == 409
     assert "budget of 5 attempts is spent" in answer.json()["error"]
