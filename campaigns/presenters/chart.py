@@ -64,7 +64,7 @@ def sparklines(campaigns: Iterable[Campaign], width: int = 120, height: int = 28
     steps: dict[int, list[tuple[int, float]]] = {pk: [] for pk in ids}
     for campaign_id, number, speedup in rows:
         best = steps[campaign_id][-1][1] if steps[campaign_id] else 0.0
-        if speedup > best:
+        if speedup is not None and speedup > best:
             steps[campaign_id].append((number, speedup))
     last = {campaign.pk: max(1, campaign.attempt_seq) for campaign in campaigns}
     return {pk: polyline(found, last[pk], width, height) for pk, found in steps.items() if found}
@@ -80,7 +80,7 @@ def polyline(steps: list[tuple[int, float]], last: int, width: int, height: int)
     def y(value: float) -> float:
         return round(height - (value - low) / (top - low) * height, 1)
 
-    dots, before = [], None
+    dots, before = [f"{x(steps[0][0])},{y(1.0)}"], None
     for number, value in steps:
         if before is not None:
             dots.append(f"{x(number)},{y(before)}")

@@ -161,5 +161,6 @@ def speed_chart(attempt: Attempt, rows: list[Measurement]) -> dict[str, Any] | N
         "bars": bars,
         "axis": sweep if swept else "workload",
         "log": swept,
+        "tone": standing_of(attempt).tone,
         "baseline": baseline_title(attempt.campaign),
     }

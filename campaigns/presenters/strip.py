@@ -53,7 +53,7 @@ def best_of(campaign: Campaign) -> Attempt | None:
 def floor_share(attempt: Attempt) -> float | None:
     """How near the physical floor it comes: geometric mean of floor ÷ time over the workloads that have both."""
     rows = attempt.measurements.filter(floor_us__gt=0, time_us__gt=0).values_list("floor_us", "time_us")
-    shares = [math.log(floor_us / time_us) for floor_us, time_us in rows]
+    shares = [math.log(floor_us / time_us) for floor_us, time_us in rows if floor_us and time_us]
     return math.exp(sum(shares) / len(shares)) if shares else None
 
 

@@ -2,7 +2,9 @@
 
 import { colour, draw, layout, plain, times } from "./theme.js";
 
-function tone(bar) {
+/** Only a kept kernel's gains are green: nothing else wears the winner's colour. */
+function tone(bar, standing) {
+  if (standing !== "kept") return standing;
   if (bar.lo !== null && bar.lo > 1) return "kept";
   return bar.hi !== null && bar.hi < 1 ? "bad" : "calm";
 }
@@ -18,7 +20,7 @@ function traces(data, x) {
         array: bars.map((bar) => (bar.hi === null ? 0 : bar.hi - bar.s)), arrayminus: bars.map((bar) => (bar.lo === null ? 0 : bar.s - bar.lo)),
       },
       marker: {
-        color: bars.map((bar) => colour(tone(bar))),
+        color: bars.map((bar) => colour(tone(bar, data.tone))),
         pattern: { shape: hidden ? "/" : "", fgcolor: colour("surface"), size: 5, solidity: 0.35 },
       },
       customdata: bars.map((bar) => [plain(bar.name), times(bar.lo), times(bar.hi), times(bar.s), hidden ? "hidden from the agent" : "visible"]),

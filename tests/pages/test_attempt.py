@@ -94,6 +94,13 @@ def test_a_swept_axis_is_the_charts_axis(owner):
     assert [bar["x"] for bar in chart["bars"]] == sorted(bar["x"] for bar in chart["bars"])
 
 
+@pytest.mark.parametrize("verdict", ["flagged", "reverted", "stacked"])
+def test_only_a_kept_kernels_gains_are_drawn_as_gains(owner, campaign, verdict):
+    response = owner.get(make_attempt(campaign, verdict).get_absolute_url())
+    assert response.context["speed_chart"]["tone"] != "kept"
+    assert 'class="r num kept"' not in response.content.decode().split("<h2>Workloads</h2>")[1].split("</section>")[0]
+
+
 def test_a_report_that_cannot_be_read_does_not_take_the_page_down(owner, campaign):
     attempt = make_attempt(campaign, "kept")
     type(attempt).objects.filter(pk=attempt.pk).update(report='{"outcome": 3}')
