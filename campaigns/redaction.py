@@ -33,7 +33,8 @@ class Redactor:
     def scrub(self, text: str) -> str:
         """The text without names and axes of hidden workloads."""
         for name, axes in sorted(self.hidden.items(), key=lambda item: -len(item[0])):
-            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", HIDDEN, text)
+            named = rf"(?:(?:a )?hidden workload )?(?<![\w.-]){re.escape(name)}(?![\w.-])"
+            text = re.sub(named, HIDDEN, text)
             for axis, value in axes.items():
                 spelled = f"(?:{value}|{value:,})"
                 text = re.sub(rf"\b{re.escape(axis)}\b(\s*[=:]\s*){spelled}(?![\d,]*\d)", rf"{axis}\1?", text)
@@ -72,6 +73,9 @@ class Redactor:
 
     def reason(self, text: str) -> str:
         """A verdict's reason or the report's summary; where it repeats a failed stage, with that stage's words."""
+        for finding in self.report.findings:
+            if finding.evidence and finding.evidence in text:
+                return self.scrub(text.replace(finding.evidence, self.evidence(finding.evidence)))
         for stage in self.report.stages:
             if stage.status in ("failed", "error") and stage.detail and stage.detail in text:
                 return self.scrub(text.replace(stage.detail, self.stage(stage)))

@@ -15,6 +15,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from campaigns import memory, money, progress
+from campaigns.context import library
 from campaigns.harness.candidate import ENTRY, SUFFIXES, entry_path, normalised_sha256, tunables
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.request import CandidateSource
@@ -69,6 +70,7 @@ def submit(campaign: Campaign, new: Submission, by: str) -> Attempt:
     if not title:
         raise Refusal("The title is empty.", "Say in one line what was tried.")
     sha256 = normalised_sha256(source)
+    cards = [library.version_of(card) for card in library.chosen_for(campaign)]
     with transaction.atomic():
         campaign = Campaign.objects.select_for_update().get(pk=campaign.pk)
         check_open(campaign)
@@ -92,6 +94,7 @@ def submit(campaign: Campaign, new: Submission, by: str) -> Attempt:
             usage=asdict(new.usage) if new.usage else {},
             proposed_at=timezone.now(),
         )
+        attempt.cards.set(cards)
         if new.usage:
             money.note_reported(attempt, new.usage)
         Event.record(campaign.pk, "attempt.proposed", attempt, by=by)

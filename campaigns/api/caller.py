@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 
 from campaigns.actions.submit import Refusal
 from campaigns.models import ApiToken, Scope
@@ -26,7 +26,7 @@ class Caller:
     key: str
     """Whose requests are counted together."""
     scopes: tuple[str, ...]
-    person: AbstractBaseUser | None = None
+    person: User | None = None
     campaign: int | None = None
     """The only campaign that it reaches; None: all."""
 

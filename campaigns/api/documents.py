@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from campaigns import redaction
-from campaigns.harness.candidate import tunables
+from campaigns.briefing import signature
+from campaigns.harness.candidate import ENTRY, tunables
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.problem import Problem, TensorSpec, Workload
 from campaigns.harness.report import Ratio, Report, WorkloadResult
@@ -122,10 +123,12 @@ def of_candidate(source: CandidateSource, attempt: int | None) -> dict[str, Any]
     }
 
 
-def of_interface(problem: Problem, device: str) -> dict[str, Any]:
-    """What ``run`` is given and must write, and the visible workloads."""
+def of_interface(problem: Problem, campaign: Campaign, words: str) -> dict[str, Any]:
+    """What ``run`` is given and must write, and the visible workloads; ``words`` is the same as Markdown."""
+    device = "cpu" if campaign.hardware == "cpu" else "cuda"
     return {
-        "entry": "run(inputs…, outputs…, axes…): it writes its outputs in place",
+        "entry": {"file": ENTRY.get(campaign.backend, ""), "signature": signature(problem, campaign.backend)},
+        "words": Outside(words),
         "inputs": [of_tensor(spec) for spec in problem.inputs],
         "outputs": [of_tensor(spec) for spec in problem.outputs],
         "axes": problem.axes,

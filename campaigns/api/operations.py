@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from kombu.exceptions import OperationalError
@@ -14,10 +13,11 @@ from redis.exceptions import RedisError
 
 from campaigns import actions, catalog, dispatch, progress, proposing
 from campaigns.actions.submit import MAX_FILES, MAX_TEXT_BYTES, Submission, as_usage, nothing_more, submit
+from campaigns.context import library
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import load_problem, read_folder
 from campaigns.models import Attempt, Campaign, Scope, State
-from profiling.models import Profile
+from profiling.models import Profile, Region
 
 from . import documents
 from .caller import ApiError, Caller
@@ -25,7 +25,7 @@ from .outside import Outside, outside
 
 log = logging.getLogger(__name__)
 PAGE = 100
-DEFAULT_RULES = Path(__file__).resolve().parents[1] / "context" / "rules" / "default.md"
+DEFAULT_RULES = "rules/default"
 PAST = 200
 """Past attempts in a task; older ones are asked for by page."""
 
@@ -71,14 +71,14 @@ def get_task(caller: Caller, campaign: int) -> dict[str, Any]:
     return {
         "campaign": documents.of_campaign(found),
         "problem": {"name": task.problem, "title": Outside(task.title), "summary": Outside(task.summary)},
-        "interface": documents.of_interface(problem, "cpu" if found.hardware == "cpu" else "cuda"),
+        "interface": documents.of_interface(problem, found, task.interface),
         "ideas": [{"id": idea.pk, "text": idea.text, "is_next": idea.text == task.idea} for idea in ideas],
         "steering": list(task.steering),
         "rules": task.rules or default_rules(),
         "context": task.context,
         "region": Outside(task.region),
         "readme": Outside(task.readme),
-        "lessons": outside(list(getattr(task, "lessons", ()))),
+        "lessons": outside(list(task.lessons)),
         "incumbent": documents.of_candidate(task.incumbent, found.incumbent.number if found.incumbent else None),
         "attempts": [documents.of_past(attempt) for attempt in reversed(shown)],
         "attempts_left": max(0, found.budget_attempts - found.attempts.exclude(phase="dropped").count()),
@@ -165,7 +165,7 @@ def of_problem(name: str) -> dict[str, Any] | None:
     }
 
 
-def create_campaign(caller: Caller, start: bool = True, **wanted: Any) -> dict[str, Any]:
+def create_campaign(caller: Caller, start: bool = True, region: int | None = None, **wanted: Any) -> dict[str, Any]:
     """A campaign on a problem of the catalogue, by default one that waits for candidates, and started."""
     caller.need(Scope.CREATE)
     if wanted["problem"] not in catalog.all():
@@ -174,7 +174,10 @@ def create_campaign(caller: Caller, start: bool = True, **wanted: Any) -> dict[s
         )
     if wanted.get("agent", "external") == "replay":
         raise ApiError(422, "A token cannot read folders of this machine.", "Use another agent than `replay`.")
-    campaign = acted(lambda: actions.create(actions.NewCampaign(**wanted), caller.person))
+    marked = Region.objects.select_related("profile").filter(pk=region).first() if region is not None else None
+    if region is not None and marked is None:
+        raise ApiError(422, f"There is no region {region}.", "list_findings of a profile lists its marked regions.")
+    campaign = acted(lambda: actions.create(actions.NewCampaign(**wanted, region=marked), caller.person))
     note = told(lambda: acted(lambda: actions.start(campaign, caller.person))) if start else ""
     return {**documents.of_campaign(reload(campaign)), "note": note}
 
@@ -234,7 +237,8 @@ def next_attempt(campaign: Campaign) -> Attempt:
 
 def default_rules() -> str:
     """The rules that hold where a campaign has none of its own."""
-    return DEFAULT_RULES.read_text(encoding="utf-8") if DEFAULT_RULES.is_file() else ""
+    card = library.current()[0].get(DEFAULT_RULES)
+    return card.body if card else ""
 
 
 def told(tell: Callable[[], object]) -> str:

@@ -50,7 +50,11 @@ class CampaignIn(Strict):
     gate: str = Field("auto", pattern="^(auto|person)$")
     budget_attempts: int = Field(40, ge=1, le=100_000)
     budget_seconds: int | None = Field(None, ge=1, le=10**8)
+    budget_tokens: int | None = Field(None, ge=1, le=10**13, description="of the agent's model, as it reports them")
+    budget_usd: float | None = Field(None, gt=0, lt=1e7)
     target_speedup: float | None = Field(None, gt=0, lt=1e6)
+    parallel: int = Field(1, ge=1, le=64, description="evaluations at once")
+    region: int | None = Field(None, ge=1, lt=2**63, description="a marked region of a profile, from its findings")
     start: bool = True
 
 

@@ -166,6 +166,7 @@ def add_writing(server: MCPServer[Any], desk: Desk) -> None:
         budget_attempts: Annotated[int, Field(ge=1, le=100_000)] = 40,
         budget_seconds: Annotated[int | None, Field(ge=1)] = None,
         target_speedup: Annotated[float | None, Field(gt=0)] = None,
+        region: Annotated[int | None, Field(description="a marked region, from list_findings")] = None,
     ) -> Result:
         """Create a campaign that waits for your candidates, and start it. Needs a token with the scope `create`."""
         return await desk.do(
@@ -181,6 +182,7 @@ def add_writing(server: MCPServer[Any], desk: Desk) -> None:
             budget_attempts=budget_attempts,
             budget_seconds=budget_seconds,
             target_speedup=target_speedup,
+            region=region,
         )
 
 

@@ -5,7 +5,7 @@ import secrets
 from datetime import timedelta
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import models
 from django.utils import timezone
 
@@ -52,7 +52,7 @@ class ApiToken(models.Model):
         cls,
         name: str,
         scopes: list[str],
-        owner: AbstractBaseUser | None = None,
+        owner: User | None = None,
         campaign: Campaign | None = None,
         days: int | None = None,
     ) -> tuple[ApiToken, str]:

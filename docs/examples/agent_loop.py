@@ -120,7 +120,9 @@ def main() -> int:
     parser.add_argument("--new", metavar="PROBLEM", help="create a campaign on this problem (scope `create`)")
     parser.add_argument("--idea", default="Turn the declared parameters.")
     parser.add_argument("--attempts", type=int, default=20)
+    parser.add_argument("--seed", type=int, help="draw the same points again")
     options = parser.parse_args()
+    random.seed(options.seed)
     server = Server(
         os.environ.get("AUTORESEARCH_URL", "http://localhost:8000"), os.environ.get("AUTORESEARCH_TOKEN", "")
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from campaigns.harness.report import StageResult, WorkloadResult
+from campaigns.harness.report import Finding, StageResult, WorkloadResult
 from campaigns.redaction import Redactor, aggregate, visible_ranges
 from tests.factories import make_campaign, make_report
 
@@ -85,3 +85,15 @@ def test_a_range_ends_at_visible_workloads():
     rows = [WorkloadResult(name=str(n), hidden=h, axes={"t": n}) for n, h in ((64, False), (900, False), (1000, True))]
     assert visible_ranges([{"axis": "t", "lo": 10, "hi": 1000}], rows) == [{"axis": "t", "lo": 64, "hi": 900}]
     assert visible_ranges([{"axis": "t", "lo": 950, "hi": None}], rows) == []
+
+
+def test_a_verdict_that_rests_on_a_finding_about_a_hidden_workload_keeps_its_numbers():
+    finding = Finding(rule="below-floor", severity="block", evidence="secret: 3.20 µs, and it needs 5.10 µs")
+    report = make_report(make_campaign(), "flagged", [finding], workloads=[row("secret", hidden=True, time_us=3.2)])
+    assert Redactor(report).reason(f"below-floor: {finding.evidence}") == "below-floor: seen on a hidden workload"
+
+
+def test_a_hidden_workload_that_was_too_slow_is_not_named():
+    cleaner = Redactor(report_of("measured", "x", [row("r1000", hidden=True, correct=True)]))
+    said = cleaner.reason("faster overall, 1.1×; but hidden workload r1000 is 0.9× (0.8 to 0.9)")
+    assert said == "faster overall, 1.1×; but a hidden workload is 0.9× (0.8 to 0.9)"

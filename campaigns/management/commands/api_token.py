@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.core.management import BaseCommand, CommandError, CommandParser
 from django.db.models import Q
 
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Revoked {found[0]}.")
 
 
-def owner(name: str | None) -> AbstractBaseUser | None:
+def owner(name: str | None) -> User | None:
     if name is None:
         return None
     found = get_user_model().objects.filter(username=name).first()
