@@ -9,7 +9,7 @@ import hashlib
 import re
 from pathlib import PurePosixPath
 
-from campaigns.harness.candidate import tunables, with_values
+from campaigns.harness.candidate import entry_path, tunables, with_values
 from campaigns.harness.cpp_tokens import Token, tokens
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.problem import files_sha256
@@ -32,8 +32,12 @@ AFTER_A_NAME = words("= ; , ) [ { ( : > ...")
 
 
 def canonical_sha256(source: CandidateSource) -> str:
-    """The same for two sources exactly if they are the same program in the same backend, files' names apart from entry."""
-    files = {path: canonical(path, text) for path, text in source.files.items()}
+    """The same for two sources only if they are the same program in the same backend. The entry file may have any name."""
+    try:
+        entry = entry_path(source)
+    except CandidateError:
+        entry = ""
+    files = {"\0entry" if path == entry else path: canonical(path, text) for path, text in source.files.items()}
     return files_sha256({**files, "\0backend": source.backend})
 
 

@@ -73,4 +73,4 @@ def told(earlier: Attempt) -> str:
     gain = f", {earlier.speedup:.3f}× over the baseline" if earlier.speedup is not None else ""
     over = f", {earlier.over_incumbent:.3f}× over its incumbent" if earlier.over_incumbent is not None else ""
     rejected = " A person rejected it." if earlier.decision == Decision.REJECTED else ""
-    return f"{earlier.get_verdict_display()}{gain}{over}.{rejected}"
+    return f"{earlier.get_verdict_display().lower()}{gain}{over}.{rejected}"

@@ -46,10 +46,13 @@ def note_points(attempt: Attempt) -> Lesson:
         structure_sha256=structure, campaign__problem=campaign.problem, campaign__hardware=campaign.hardware
     ).exclude(verdict__in=("", Verdict.NO_MEASUREMENT, Verdict.DUPLICATE))
     best = points.filter(speedup__isnull=False).exclude(verdict=Verdict.FLAGGED).order_by("-speedup").first()
-    text = f"{max(points.count(), 1)} points of {', '.join(sorted(attempt.parameters))} tried"
+    count = max(points.count(), 1)
+    text = f"{count} point{'s' if count > 1 else ''} of {', '.join(sorted(attempt.parameters))} tried"
     if best is not None:
         where = ", ".join(f"{name}={value}" for name, value in sorted(best.parameters.items()))
-        text += f"; the best was {where} with {best.speedup:.3f}× over the baseline ({best.get_verdict_display()})"
+        text += (
+            f"; the best was {where} with {best.speedup:.3f}× over the baseline ({best.get_verdict_display().lower()})"
+        )
     return note(attempt, LessonKind.POINTS, text[:LINE], key=(LessonKind.POINTS, structure))
 
 
@@ -127,4 +130,4 @@ def plain_words(text: str) -> str:
 def figures(attempt: Attempt) -> str:
     gain = f", {attempt.speedup:.3f}× over the baseline" if attempt.speedup is not None else ""
     over = f", {attempt.over_incumbent:.3f}× over its incumbent" if attempt.over_incumbent is not None else ""
-    return f"{attempt.get_verdict_display()}{gain}{over}."
+    return f"{attempt.get_verdict_display().lower()}{gain}{over}."

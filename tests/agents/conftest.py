@@ -12,6 +12,9 @@ import pytest
 
 from campaigns.harness.request import CandidateSource
 from campaigns.proposers.base import Desk, PastAttempt, Task
+from tests.loop.conftest import at_broker, valkey
+
+__all__ = ["at_broker", "valkey"]
 
 SERVER = Path(__file__).with_name("server.py")
 START = """#include <cstdint>
@@ -75,9 +78,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 
 @pytest.fixture(autouse=True)
-def patient(settings: Any, tmp_path: Path) -> None:
+def patient(settings: Any) -> None:
     settings.MODEL_BACKOFF_MS = 20
-    settings.AUTORESEARCH_HOME = tmp_path
 
 
 @pytest.fixture(params=["anthropic", "openai"])

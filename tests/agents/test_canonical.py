@@ -136,6 +136,14 @@ def test_a_comparison_is_no_declaration():
     assert len({canonical_sha256(cpp(text)) for text in (one, two, three, four)}) == 4
 
 
+def test_the_entry_file_may_have_any_name_and_other_files_may_not():
+    one = CandidateSource(backend="cpp", files={"17.cpp": CPP})
+    assert canonical_sha256(one) == canonical_sha256(cpp(CPP))
+    header = CandidateSource(backend="cpp", files={"kernel.cpp": CPP, "a.h": "int a();"})
+    other = CandidateSource(backend="cpp", files={"kernel.cpp": CPP, "b.h": "int a();"})
+    assert canonical_sha256(header) != canonical_sha256(other)
+
+
 def test_backends_are_told_apart():
     assert canonical_sha256(CandidateSource(backend="torch", files={"kernel.py": PY})) != canonical_sha256(py(PY))
 

@@ -1,0 +1,444 @@
+"""Proposals in a campaign: what is written, refused, paid and told; with a real broker and a real model server."""
+
+from __future__ import annotations
+
+import re
+import threading
+from decimal import Decimal
+
+import pytest
+
+from campaigns import actions, money, progress, proposing
+from campaigns.actions import ActionError, NewCampaign
+from campaigns.harness.candidate import with_values
+from campaigns.harness.request import CandidateSource
+from campaigns.memory import canonical_sha256, lessons_for, structure_sha256
+from campaigns.models import Attempt, Campaign, Lesson, ModelCall, Phase
+from tests.agents.conftest import USAGE, submit
+from tests.factories import make_attempt, make_campaign, person
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def variant(campaign: Campaign, change: str = "", **values: object) -> dict[str, str]:
+    source = with_values(campaign.start_candidate(), values) if values else campaign.start_candidate()
+    return {path: text + change for path, text in source.files.items()}
+
+
+def model_campaign(vendor: str, **fields) -> Campaign:
+    return make_campaign(agent=vendor, agent_options={"model": "m", **fields.pop("options", {})}, **fields)
+
+
+def proposed(campaign: Campaign) -> Attempt:
+    """One more proposal, as the worker makes it."""
+    campaign.refresh_from_db()
+    attempt = progress.begin_attempt(campaign)
+    proposing.propose(attempt.pk)
+    attempt.refresh_from_db()
+    return attempt
+
+
+def test_a_proposal_waits_for_an_evaluator_with_its_cost_and_the_cards_it_saw(at_broker, serve, vendor):
+    campaign = model_campaign(vendor)
+    server = serve({"tools": [submit(variant(campaign, "int other = 3;"))], "usage": USAGE})
+    attempt = proposed(campaign)
+    assert attempt.phase in (Phase.READY, Phase.EVALUATING)
+    assert attempt.proposer == vendor
+    spent = money.spent(attempt.model_calls.all())
+    assert (spent.input_tokens, spent.cached_input_tokens, spent.output_tokens) == (5_000, 3_000, 321)
+    assert attempt.usage["input_tokens"] == 5_000
+    names = set(attempt.cards.values_list("name", flat=True))
+    assert {"hardware/cpu", "dsl/cpp"} <= names
+    prompt = str(server.requests()[0]["body"])
+    assert "C++ for the processor" in prompt
+    assert "Read each row once." in prompt
+    hidden = [w for w in problem_of(campaign).workloads if w.hidden]
+    assert hidden
+    assert not any(w.name in prompt for w in hidden)
+    assert (
+        "float64" not in campaign.problem_files["reference.py"] or campaign.problem_files["reference.py"] not in prompt
+    )
+
+
+def problem_of(campaign):
+    from campaigns.harness.problem import load_problem
+
+    return load_problem(campaign.problem_files)
+
+
+FAILURES = {
+    "overload": ({"status": 529, "error": {"type": "overloaded_error", "message": "Overloaded"}}, "overloaded"),
+    "refusal": ({"text": "No.", "stop": "refusal", "usage": USAGE}, "refused"),
+    "cut": ({"text": "x" * 900, "cut": "clean", "usage": USAGE}, "cut off"),
+    "malformed": ({"tools": [{"name": "submit", "arguments": "{"}], "usage": USAGE}, "wrong calls"),
+    "talk": ({"text": "Hello.", "usage": USAGE}, "handed nothing in"),
+    "key": ({"status": 401, "error": {"type": "authentication_error", "message": "no"}}, "did not accept the key"),
+}
+
+
+@pytest.mark.parametrize("what", FAILURES)
+def test_however_a_model_fails_the_campaign_ends_and_the_tokens_are_counted(at_broker, serve, vendor, settings, what):
+    settings.MODEL_RETRIES = 1
+    step, told = FAILURES[what]
+    server = serve(step)
+    campaign = model_campaign(vendor, proposals_ahead=1)
+    for _ in range(proposing.MAX_FAILURES):
+        progress.advance(campaign.pk)
+        for attempt in campaign.attempts.filter(phase=Phase.PROPOSING):
+            proposing.propose(attempt.pk)
+    campaign.refresh_from_db()
+    assert campaign.state == "failed"
+    assert told in campaign.state_reason
+    assert not campaign.attempts.filter(phase__in=(Phase.PROPOSING, Phase.READY)).exists()
+    assert all(told in a.reason or "ended" in a.reason for a in campaign.attempts.all())
+    spent, counted = money.of_campaign(campaign), server.counted()
+    assert (spent.input_tokens, spent.output_tokens) == (counted["input"], counted["output"])
+
+
+def test_a_campaign_that_is_stopped_stops_its_stream_and_still_pays(at_broker, serve, vendor):
+    server = serve({"text": "x" * 40_000, "piece_s": 0.1, "usage": USAGE})
+    campaign = model_campaign(vendor)
+    attempt = progress.begin_attempt(campaign)
+    thread = threading.Thread(target=run_in_thread, args=(attempt.pk,))
+    thread.start()
+    wait_for(lambda: Attempt.objects.get(pk=attempt.pk).claim)
+    threading.Event().wait(0.7)
+    actions.stop(campaign, person("owner"))
+    thread.join(2)
+    assert not thread.is_alive()
+    attempt.refresh_from_db()
+    assert attempt.phase == Phase.DROPPED
+    call = ModelCall.objects.get()
+    assert call.outcome == "stopped"
+    wait_for(server.requests)
+    assert server.requests()[0]["gone"]
+    assert (call.input_tokens or 0) == server.counted()["input"]
+
+
+def run_in_thread(pk):
+    from django.db import connections
+
+    try:
+        proposing.propose(pk)
+    finally:
+        connections.close_all()
+
+
+def wait_for(what, within_s: float = 5.0):
+    import time
+
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if value := what():
+            return value
+        time.sleep(0.02)
+    raise AssertionError("not in time")
+
+
+def test_giving_up_spends_the_idea_and_others_go_on(at_broker, serve, vendor):
+    serve({"tools": [{"name": "give_up", "arguments": {"reason": "At the floor."}}], "usage": USAGE})
+    campaign = model_campaign(vendor)
+    actions.add_idea(campaign, None, "Another way.")
+    first = proposed(campaign)
+    assert first.phase == Phase.DROPPED
+    assert first.idea.spent == "" or first.idea.spent == "At the floor."
+    campaign.refresh_from_db()
+    assert campaign.exhausted == ""
+    assert campaign.ideas.filter(spent="At the floor.").count() == 1
+    proposed(campaign)
+    campaign.refresh_from_db()
+    assert campaign.exhausted == "At the floor."
+
+
+def test_a_budget_in_tokens_ends_the_campaign_before_it_is_overrun(at_broker, serve, vendor):
+    campaign = model_campaign(vendor, budget_tokens=60_000, budget_attempts=1000, proposals_ahead=2)
+    look = {"tools": [{"name": "list_attempts", "arguments": {}}], "usage": {"input": 6_000, "output": 700}}
+    serve(look)
+    for _ in range(20):
+        progress.advance(campaign.pk)
+        campaign.refresh_from_db()
+        if campaign.is_ended:
+            break
+        for attempt in campaign.attempts.filter(phase=Phase.PROPOSING):
+            proposing.propose(attempt.pk)
+    assert campaign.state == "finished"
+    assert "budget" in campaign.state_reason
+    assert 30_000 < money.of_campaign(campaign).tokens <= 60_000
+
+
+def test_two_proposals_at_once_share_what_is_left(at_broker, serve, vendor):
+    campaign = model_campaign(vendor, budget_tokens=100_000)
+    one, two = progress.begin_attempt(campaign), progress.begin_attempt(campaign)
+    assert money.reserve(one) == (50_000, None)
+    assert money.reserve(two) == (50_000, None)
+    three = progress.begin_attempt(campaign)
+    assert money.reserve(three) == (0, None)
+    progress.drop(one, "done")
+    assert money.reserve(three) == (50_000, None)
+
+
+def test_a_campaign_without_model_or_with_an_unknown_endpoint_is_not_created(serve, vendor):
+    serve()
+    with pytest.raises(ActionError, match="wants the option `model`"):
+        actions.create(NewCampaign(problem="rmsnorm", idea="x", agent=vendor), None)
+    options = {"model": "m", "endpoint": "evil"}
+    with pytest.raises(ActionError, match="no endpoint 'evil'"):
+        actions.create(NewCampaign(problem="rmsnorm", idea="x", agent=vendor, agent_options=options), None)
+    options = {"model": "m", "base_url": "http://evil"}
+    with pytest.raises(ActionError, match="Unknown option 'base_url'"):
+        actions.create(NewCampaign(problem="rmsnorm", idea="x", agent=vendor, agent_options=options), None)
+
+
+def test_no_key_is_stored_with_a_campaign(at_broker, serve, vendor):
+    campaign = model_campaign(vendor)
+    serve({"status": 401, "error": {"type": "authentication_error", "message": "sk-ant-secret-of-the-test-0123456789"}})
+    proposed(campaign)
+    campaign.refresh_from_db()
+    everything = [
+        campaign.state_reason,
+        str(campaign.agent_options),
+        *campaign.attempts.values_list("reason", flat=True),
+    ]
+    everything += [str(e.data) for e in campaign.events.all()]
+    assert "secret-of-the-test" not in " ".join(everything)
+
+
+# ── Duplicates ──
+
+
+def judged(campaign: Campaign, files: dict[str, str], verdict: str, **fields) -> Attempt:
+    source = CandidateSource(backend="cpp", files=files)
+    return make_attempt(
+        campaign,
+        verdict,
+        files=files,
+        canonical_sha256=canonical_sha256(source),
+        structure_sha256=structure_sha256(source),
+        **fields,
+    )
+
+
+def near(text: str, number: int) -> str:
+    """The same program in other words."""
+    changes = [
+        lambda t: t + "\n// again\n",
+        lambda t: t.replace("    ", "\t"),
+        lambda t: t.replace("rows", "n_rows"),
+        lambda t: t.replace("sum_of_squares", "energy"),
+        lambda t: "/* version two */\n" + t.replace(";\n", ";\n\n"),
+        lambda t: t.replace("rows", "how_many").replace("hidden", "width"),
+        lambda t: re.sub(r"\br\b", "row_index", t),
+        lambda t: t.replace("1e-6f", "1.0e-6f"),
+        lambda t: t.replace("{\n", "{ // open\n"),
+    ]
+    return changes[number % len(changes)](text)
+
+
+def test_forty_near_duplicates_are_refused_before_an_evaluator_is_asked_and_told_why(at_broker, tmp_path):
+    folder = tmp_path / "replay"
+    folder.mkdir()
+    campaign = make_campaign(agent="replay", agent_options={"directory": str(folder)}, parallel=1)
+    firsts = [variant(campaign, f"\nstatic int unused = {n};\n")["kernel.cpp"] for n in range(4)]
+    for number in range(40):
+        text = firsts[number % 4]
+        (folder / f"{number}.cpp").write_text(text if number < 4 else near(text, number))
+    for _ in range(40):
+        proposed(campaign)
+    refused = campaign.attempts.filter(verdict="duplicate")
+    assert refused.count() >= 0.9 * 36
+    assert all("same program as attempt" in reason for reason in refused.values_list("reason", flat=True))
+    assert not refused.exclude(ticket="").exists(), "none was sent to an evaluator"
+    assert campaign.attempts.exclude(verdict="duplicate").filter(number__lte=4).count() == 4
+
+
+def test_copies_of_the_start_kernel_are_the_incumbent(at_broker, tmp_path):
+    folder = tmp_path / "replay"
+    folder.mkdir()
+    campaign = make_campaign(agent="replay", agent_options={"directory": str(folder)})
+    (folder / "1.cpp").write_text("// mine\n" + campaign.start_files["kernel.cpp"])
+    assert "it is the start kernel" in proposed(campaign).reason
+
+
+def test_who_asks_for_it_gets_duplicates_measured(at_broker, tmp_path):
+    folder = tmp_path / "replay"
+    folder.mkdir()
+    options = {"directory": str(folder), "duplicates": "measure"}
+    campaign = make_campaign(agent="replay", agent_options=options)
+    (folder / "1.cpp").write_text("// mine\n" + campaign.start_files["kernel.cpp"])
+    assert proposed(campaign).phase != Phase.JUDGED
+
+
+def test_a_dead_end_of_an_earlier_campaign_is_not_walked_again(at_broker, serve, vendor):
+    earlier = make_campaign()
+    files = variant(earlier, "\nint wrong = 1;\n")
+    judged(earlier, files, "incorrect")
+    campaign = model_campaign(vendor)
+    server = serve(
+        {"tools": [submit({"kernel.cpp": files["kernel.cpp"].replace("wrong", "odd")})], "usage": USAGE},
+        {"tools": [submit(variant(campaign, "\nint right = 2;\n"))], "usage": USAGE},
+    )
+    attempt = proposed(campaign)
+    assert "right" in attempt.files["kernel.cpp"]
+    told = str(server.requests()[1]["body"]["messages"][-1])
+    assert (
+        f"attempt 1 of campaign {earlier.pk} on the same problem and hardware was the same program: incorrect" in told
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "verdict"),
+    [
+        ({"hardware": "h200"}, "incorrect"),
+        ({"problem": "softmax"}, "incorrect"),
+        ({}, "kept"),
+        ({}, "no_measurement"),
+        ({}, "timed_out"),
+    ],
+)
+def test_what_says_nothing_about_this_campaign_does_not_refuse(at_broker, fields, verdict):
+    from campaigns.memory import refusal
+
+    earlier = make_campaign(**fields)
+    campaign = make_campaign()
+    files = variant(campaign, "\nint odd = 1;\n")
+    judged(earlier, files, verdict)
+    assert refusal(campaign, CandidateSource(backend="cpp", files=files)) == ""
+
+
+def test_a_kernel_that_lost_elsewhere_is_measured_where_it_may_win(at_broker):
+    from campaigns.memory import refusal
+
+    earlier = make_campaign()
+    best = judged(earlier, variant(earlier, "\nint a = 1;\n"), "kept", host="one")
+    files = variant(earlier, "\nint a = 2;\n")
+    judged(earlier, files, "reverted", host="one", parent=best)
+    source = CandidateSource(backend="cpp", files=files)
+    campaign = make_campaign()
+    assert refusal(campaign, source) == "", (
+        "here the incumbent is the start kernel, which it was never measured against"
+    )
+    judged(campaign, variant(campaign, "\nint a = 3;\n"), "kept", host="one")
+    campaign.refresh_from_db()
+    assert "was the same program" in refusal(campaign, source), (
+        "its interval is below the incumbent's, on the same host"
+    )
+    Attempt.objects.filter(pk=campaign.incumbent_id).update(host="two")
+    campaign.refresh_from_db()
+    assert refusal(campaign, source) == "", "figures of two hosts are not compared"
+
+
+def test_what_lost_to_a_kernel_that_a_person_rejected_may_be_measured_again(at_broker):
+    from campaigns.memory import refusal
+
+    campaign = make_campaign()
+    cheat = judged(campaign, variant(campaign, "\nint a = 1;\n"), "kept")
+    files = variant(campaign, "\nint a = 2;\n")
+    judged(campaign, files, "reverted", parent=cheat)
+    source = CandidateSource(backend="cpp", files=files)
+    assert "attempt 2" in refusal(campaign, source)
+    actions.reject(cheat, person("owner"), seen=0, kind="cheat", reason="It returns zeros.")
+    campaign.refresh_from_db()
+    assert refusal(campaign, source) == ""
+
+
+# ── Lessons ──
+
+
+def test_a_failure_is_told_to_the_next_campaign_and_a_rejection_first(at_broker, serve, vendor):
+    from campaigns import memory
+
+    earlier = make_campaign()
+    memory.learn(judged(earlier, variant(earlier, "\nint a = 1;\n"), "incorrect", title="Sum in bf16", proposer=vendor))
+    kept = judged(earlier, variant(earlier, "\nint a = 2;\n"), "kept", title="Skip the tail")
+    actions.reject(kept, person("owner"), seen=0, kind="fragile", reason="Only even rows.")
+    campaign = model_campaign(vendor)
+    told = [lesson.text for lesson in lessons_for(campaign)]
+    assert told[0].startswith("Skip the tail: a person rejected it")
+    assert any(text.startswith("Sum in bf16: incorrect") for text in told), told
+    server = serve({"tools": [submit(variant(campaign, "int other = 3;"))], "usage": USAGE})
+    proposed(campaign)
+    assert "Only even rows." in str(server.requests()[0]["body"])
+
+
+def test_lessons_are_kept_once_and_counted(at_broker):
+    from campaigns import memory
+
+    for _ in range(3):
+        campaign = make_campaign()
+        memory.learn(judged(campaign, variant(campaign, "\nint a = 1;\n"), "incorrect", title="Sum in bf16"))
+    lesson = Lesson.objects.get()
+    assert lesson.count == 3
+
+
+def test_points_of_one_program_are_one_lesson(at_broker):
+    from campaigns import memory
+
+    campaign = make_campaign()
+    name, choices = next((t.name, t.choices) for t in tunables_of(campaign))
+    for choice in choices[:3]:
+        source = with_values(campaign.start_candidate(), {name: choice})
+        memory.learn(judged(campaign, dict(source.files), "reverted", proposer="tuner", parameters={name: choice}))
+    lesson = Lesson.objects.get()
+    assert lesson.text.startswith(f"3 points of {name} tried; the best was {name}=")
+
+
+def tunables_of(campaign):
+    from campaigns.harness.candidate import tunables
+
+    return tunables(campaign.start_candidate())
+
+
+def test_a_dismissed_flag_is_a_lesson(at_broker):
+    campaign = make_campaign()
+    flagged = make_attempt(campaign, "flagged")
+    actions.decide_flag(flagged.flags.first(), person("owner"), state="dismissed", reason="The cache is of code only.")
+    assert "The cache is of code only." in Lesson.objects.get(kind="dismissed").text
+
+
+def test_a_struck_lesson_is_not_told_and_a_pinned_one_comes_first(at_broker):
+    from django.utils import timezone
+
+    campaign = make_campaign()
+    rows = [
+        Lesson.objects.create(problem="rmsnorm", hardware="cpu", key=str(n), kind="dead_end", text=f"lesson {n}")
+        for n in range(3)
+    ]
+    Lesson.objects.filter(pk=rows[0].pk).update(pinned_at=timezone.now())
+    Lesson.objects.filter(pk=rows[1].pk).update(struck_at=timezone.now())
+    assert [lesson.text for lesson in lessons_for(campaign)] == ["lesson 0", "lesson 2"]
+
+
+# ── Hand-over to the tuner ──
+
+
+def test_the_numbers_of_a_promising_candidate_are_turned_by_the_tuner(at_broker, serve, vendor):
+    campaign = model_campaign(vendor, options={"tune": 2})
+    server = serve({"tools": [submit(variant(campaign, "\nint other = 3;\n"))], "usage": USAGE})
+    files = variant(campaign, "\nint idea = 1;\n")
+    parameters = {t.name: t.value for t in tunables_of(campaign)}
+    promising = judged(campaign, files, "kept", proposer=vendor, parameters=parameters)
+    tuned = [proposed(campaign) for _ in range(2)]
+    assert [a.proposer for a in tuned] == ["tuner", "tuner"]
+    assert all(a.structure_sha256 == promising.structure_sha256 for a in tuned)
+    assert not server.requests()
+    assert proposed(campaign).proposer == vendor
+
+
+# ── Money ──
+
+
+def test_sums_say_what_is_not_known(db):
+    campaign = make_campaign()
+    attempt = make_attempt(campaign, "kept")
+    common = {"campaign": campaign, "attempt": attempt, "agent": "openai", "outcome": "answered"}
+    ModelCall.objects.create(model="a", input_tokens=100, output_tokens=10, price_usd=Decimal("0.25"), **common)
+    assert money.of_campaign(campaign).known_usd == Decimal("0.25")
+    assert money.cost_per_kept(campaign) == Decimal("0.25")
+    ModelCall.objects.create(model="b", input_tokens=1, output_tokens=1, price_usd=None, **common)
+    spent = money.of_campaign(campaign)
+    assert (spent.known_usd, spent.usd, spent.without_price) == (None, Decimal("0.25"), 1)
+    assert money.cost_per_kept(campaign) is None
+    assert [(key["model"], total.tokens) for key, total in money.by(ModelCall.objects.all(), "model")] == [
+        ("a", 110),
+        ("b", 2),
+    ]
