@@ -28,8 +28,8 @@ class Trace:
     @cached_property
     def gpu(self) -> Table:
         """Every kernel, copy, memset and opaque graph, by start; ``launch`` and ``nvtx`` index the other tables."""
-        columns = ("device", "stream", "launch", "nvtx", "graph_node", "src_kind", "dst_kind", "bytes", "full_name")
-        table = self._side("gpu", columns)
+        where = ("device", "process", "stream", "launch", "nvtx", "graph_node")
+        table = self._side("gpu", (*where, "src_kind", "dst_kind", "bytes", "full_name"))
         table["kind"] = self.store.column("kind")[table["event"]]
         order = np.argsort(table["start"], kind="stable")
         return {name: column[order] for name, column in table.items()}

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import listing, page, regions, timeline
+from .views import compare, listing, page, regions, timeline
 
 urlpatterns = [
     path("", listing.profiles, name="profiles"),
+    path("compare", compare.compare, name="profile_compare"),
     path("upload", listing.upload, name="profile_upload"),
     path("<uuid:pk>/", page.profile, name="profile"),
     path("<uuid:pk>/status", page.status, name="profile_status"),

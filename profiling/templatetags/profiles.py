@@ -39,3 +39,9 @@ def bytes_of(value: Any) -> str:
 def of_first(kernel: dict[str, Any], kernels: list[dict[str, Any]]) -> int:
     """Percent of the largest total in the table: the width of the kernel's bar."""
     return round(100 * kernel["total_ns"] / max(1, kernels[0]["total_ns"])) if kernels else 0
+
+
+@register.filter
+def calls(value: Any) -> str:
+    """Calls per occurrence: a whole number where it is one."""
+    return f"{float(value):,.0f}" if float(value).is_integer() else f"{float(value):,.2f}"

@@ -17,8 +17,10 @@ export class Windows {
 
   /** The best window that is here for [lo, hi]; asks for a better one where there is none. */
   get(lo, hi, pixels) {
+    const from = Math.max(lo, this.setup.start), to = Math.min(hi, this.setup.end); // there is nothing outside to ask for
+    if (to <= from) return this.nearest(lo, hi);
     const span = hi - lo;
-    const fits = this.kept.filter((w) => w.lo <= lo && w.hi >= hi);
+    const fits = this.kept.filter((w) => w.lo <= from && w.hi >= to);
     const best = fits.reduce((a, b) => (a && a.hi - a.lo <= b.hi - b.lo ? a : b), null);
     if (!best || best.hi - best.lo > 4.5 * span || best.pixels < 0.8 * pixels * ((best.hi - best.lo) / span)) this.ask(lo, hi, pixels);
     return best ?? this.nearest(lo, hi);

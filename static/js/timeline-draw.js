@@ -51,7 +51,7 @@ export function ticks(lo, hi, wanted) {
   return { step, at: Array.from({ length: Math.max(0, Math.floor((hi - first) / step) + 1) }, (_, i) => first + i * step) };
 }
 
-/** @param state { lo, hi, left, width, selection, marks, hover, picked } with times in ns and lengths in CSS pixels. */
+/** @param state { lo, hi, left, width, selection, marks, picked, offset } with times in ns and lengths in CSS pixels. */
 export function draw(context, plan, window, names, state, palette) {
   const { left, width } = state;
   const x = (time) => left + ((time - state.lo) / (state.hi - state.lo)) * (width - left);
@@ -88,12 +88,13 @@ function stretches(context, plan, state, palette, x) {
 }
 
 function ruler(context, plan, state, palette, x) {
-  const { step, at } = ticks(state.lo, state.hi, (state.width - state.left) / 120);
+  const origin = state.offset ?? 0; // a comparison counts from where its range begins
+  const { step, at } = ticks(state.lo - origin, state.hi - origin, (state.width - state.left) / 120);
   context.strokeStyle = palette.line;
   context.fillStyle = palette.muted;
   context.textAlign = "center";
   for (const time of at) {
-    const place = Math.round(x(time)) + 0.5;
+    const place = Math.round(x(time + origin)) + 0.5;
     context.beginPath();
     context.moveTo(place, RULER - 4);
     context.lineTo(place, plan.height);
