@@ -31,8 +31,9 @@ from profiling.importers.kineto_names import Role
 from profiling.importers.kineto_owners import Owners, name_owners
 from profiling.importers.kineto_rows import Rows
 from profiling.importers.kineto_times import nanoseconds
+from profiling.importers.kineto_valid import keep_valid
 from profiling.importers.limits import Limits, Progress, Refused
-from profiling.importers.times import keep_valid, origin_ns
+from profiling.importers.times import origin_ns
 
 KEYS = ("schemaVersion", "deviceProperties", "distributedInfo", "roctracer_version", "displayTimeUnit")
 MOST = 1 << 62
@@ -174,7 +175,7 @@ class Reader:
     def _check_that_it_is_a_trace(self) -> None:
         document = self.document
         known = document.events - self.counted["odd"]
-        if not document.has_events or (document.events + document.broken > 0 and known <= 0):
+        if not document.has_events or (document.filled and known <= 0):
             found = ", ".join(sorted(document.facts)[:5])
             what = f" (it has {found})" if found else ""
             raise Refused(
@@ -187,22 +188,27 @@ class Reader:
         capture = self.capture
         notes = capture.notes
         capture.counts = {"traceEvents": self.document.events} | {k: v for k, v in self.counted.items() if v}
-        for rows, dtypes, what, attribute in (
-            (self.gpu, GPU_COLUMNS, "GPU events", "gpu"),
-            (self.api, API_COLUMNS, "GPU API calls", "api"),
-            (self.ranges, NVTX_COLUMNS, "operators and annotations", "nvtx"),
-            (self.sync, SYNC_COLUMNS, "synchronisation", "sync"),
-        ):
-            table = concatenate([rows.table()], dtypes)
+        raw = [(concatenate([rows.table()], dtypes), *rest) for rows, dtypes, *rest in self._kinds()]
+        origin = np.concatenate([table["start"] for table, *_ in raw])
+        for table, what, attribute, lanes in raw:
             if not len(table["start"]):
                 capture.not_captured.append(what)
-            lane = table["stream" if attribute == "gpu" else "process" if attribute == "sync" else "thread"]
-            setattr(capture, attribute, keep_valid(table, lane, what, notes))
+            nested = attribute == "nvtx"
+            setattr(capture, attribute, keep_valid(table, lanes, nested, origin, what, notes))
         self._note_what_is_odd()
         name_owners(capture, self.owners, self.document.facts)
         self._link()
         self._shift()
         self._explain_missing_kernels()
+
+    def _kinds(self) -> list[tuple[Any, ...]]:
+        """Rows, dtypes, what they are in words, the table of the capture, and the columns that tell lanes apart."""
+        return [
+            (self.gpu, GPU_COLUMNS, "GPU events", "gpu", ("device", "context", "stream")),
+            (self.api, API_COLUMNS, "GPU API calls", "api", ("thread",)),
+            (self.ranges, NVTX_COLUMNS, "operators and annotations", "nvtx", ("thread", "domain")),
+            (self.sync, SYNC_COLUMNS, "synchronisation", "sync", ("process",)),
+        ]
 
     def _note_what_is_odd(self) -> None:
         notes = self.capture.notes

@@ -14,7 +14,7 @@ MAX_VALUE_BYTES = 1 << 20
 """A value beside traceEvents that is longer is passed over."""
 STUCK_BYTES = 4 << 20
 """No event is this long: what looks like one begins with a broken quote."""
-_SPACE = b" \t\r\n"
+_SPACE, _COMMAS, _MARK = re.compile(rb"\s+"), re.compile(rb"[\s,]+"), re.compile(rb"[\s\xef\xbb\xbf]+")
 _TOKEN = re.compile(rb'["{}\[\]]')
 _SCALAR_END = re.compile(rb"[,}\]\s]")
 _AFTER_ARRAY = re.compile(rb'\s*(?:,\s*(?:"|\})|\}|\Z)')
@@ -37,6 +37,8 @@ class Document:
         self.events = 0
         self.broken = 0
         self.has_events = False
+        self.filled = False
+        """Whether anything at all stands between the brackets of the events."""
         self.closed = True
         """Whether the end of the events was seen. The bare array form may lack it (Trace Event Format)."""
 
@@ -50,7 +52,7 @@ class Document:
 
         :raises Refused: when the JSON is cut or is none.
         """
-        self._skip(_SPACE + b"\xef\xbb\xbf")
+        self._skip(_MARK)
         first = self._peek()
         if first == b"[":
             self._at += 1
@@ -78,13 +80,16 @@ class Document:
                 return b""
         return self._buffer[self._at : self._at + 1]
 
-    def _skip(self, characters: bytes) -> None:
-        while (byte := self._peek()) and byte in characters:
-            self._at += 1
+    def _skip(self, blanks: re.Pattern[bytes]) -> None:
+        while self._peek():
+            match = blanks.match(self._buffer, self._at)
+            if match is None:
+                return
+            self._at = match.end()
 
     def _object(self) -> Iterator[list[Event]]:
         while True:
-            self._skip(_SPACE + b",")
+            self._skip(_COMMAS)
             byte = self._peek()
             if byte == b"}":
                 return
@@ -178,8 +183,10 @@ class Document:
     def _array(self, bare: bool) -> Iterator[list[Event]]:
         """Elements up to the array's end; ``_at`` then stands behind it."""
         while True:
+            self._skip(_COMMAS)
             part = self._buffer[self._at :]
             found = scanning.scan(part)
+            self.filled = self.filled or bool(part[: found.closed if found.closed >= 0 else None].strip())
             closed = found.closed if self._plausible_end(part, found.closed) else -1
             if closed != found.closed:
                 events, used = self._salvage(part, -1)
@@ -219,23 +226,30 @@ class Document:
         return events, end
 
     def _last(self, bare: bool) -> list[Event]:
-        """The file ended within the array. Fine for the bare form; else it is cut, unless only quotes were broken."""
+        """The file ended within the array: the bare form may; else it is cut, unless broken quotes hid the array's end."""
         rest = self._buffer[self._at :]
-        tail = re.search(rb"\]\s*(?:\}|,\s*\"[\w ]+\"\s*:.{0,400}\})?\s*$", rest[-2000:], re.DOTALL)
-        self.closed = tail is not None
-        if not bare and tail is None:
+        end = len(rest) if bare else hidden_end(rest)
+        if end < 0:
             raise self._cut()
+        self.closed = not bare
         events: list[Event] = []
-        if scanning.EVENT.search(rest):
-            events, broken = piece_by_piece(cleaned(rest))
+        if scanning.EVENT.search(rest[:end]):
+            events, broken = piece_by_piece(cleaned(rest[:end]))
             self.broken += broken
             self.events += len(events)
-        self._at = len(self._buffer)
-        if not bare:
-            self._buffer += b"}"
+        self._at += end
         return events
 
 
+def hidden_end(rest: bytes) -> int:
+    """Where the array's ``]`` stands behind, if the file goes on soundly from there to its end; else -1."""
+    for match in reversed(list(_ARRAY_END.finditer(rest))[-20:]):
+        if decoded(b'{"x": 0' + rest[match.end() :]) is not None:
+            return match.end()
+    return -1
+
+
+_ARRAY_END = re.compile(rb"\}\s{0,64}\](?=\s{0,64}[,}])")
 _QUOTE_OR_ESCAPE = re.compile(rb'["\\]')
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from profiling.importers.kineto_scan import EVENT, NEXT_EVENT, escape_inner_quotes
+from profiling.importers.kineto_scan import EVENT, NEXT_EVENT, escape_inner_quotes, scan
 
 NOT_THERE = msgspec.Raw()
 
@@ -32,6 +32,7 @@ _events = msgspec.json.Decoder(list[Event])
 _event = msgspec.json.Decoder(Event)
 DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 _CONTROL = bytes.maketrans(bytes([*range(32), 127]), b" " * 33)
+_ESCAPE = re.compile(rb"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _NO_NUMBER = re.compile(rb"([:,\[]\s*)[-+]?(?:nan|inf|infinity)(?:\([a-z]*\))?(?=\s*[,}\]])", re.IGNORECASE)
 
 
@@ -52,28 +53,33 @@ def decode(buffer: bytes, spans: list[tuple[int, int]]) -> tuple[list[Event], in
 
 
 def cleaned(text: bytes) -> bytes:
+    """Control characters, bad UTF-8, escapes that JSON does not know, and numbers that are none, replaced."""
     text = text.translate(_CONTROL).decode("utf-8", "replace").encode()
-    return _NO_NUMBER.sub(rb"\1null", text)
+    return _NO_NUMBER.sub(rb"\1null", _ESCAPE.sub(sound_escape, text))
+
+
+def sound_escape(match: re.Match[bytes]) -> bytes:
+    escape = match.group(1)
+    if escape[:1] == b"u":
+        units = [int(unit, 16) for unit in re.findall(rb"[0-9a-fA-F]{4}", escape)]
+        if len(units) == 2 or (units and not 0xD800 <= units[0] < 0xE000):
+            return match.group()
+        return rb"\ufffd" if units else rb"\\u"
+    return match.group() if escape in b'"\\/bfnrt' else b"\\\\" + escape
 
 
 def piece_by_piece(text: bytes) -> tuple[list[Event], int]:
-    """Cut where an event begins. A piece that is only half of one is tried together with those that follow."""
+    """Cut where an event begins; what of a piece is whole is read as it is, else mended, else counted as broken."""
     found: list[Event] = []
     broken = 0
-    pieces = list(cut(text))
-    at = 0
-    while at < len(pieces):
-        for reach in range(1, 4):
-            event = one(b",".join(pieces[at : at + reach]))
-            if event is not None or at + reach >= len(pieces):
-                break
-        if event is None:
-            event, reach = repaired(pieces[at]), 1
-        if event is None:
-            broken += 1
-        else:
-            found.append(event)
-        at += reach
+    for piece in cut(text):
+        inside = [span for span in scan(piece).objects if piece[span[0] : span[0] + 1] == b"{"]
+        events = [one(piece[start:end]) for start, end in inside] or [None]
+        if None in events:
+            events = [repaired(piece)]
+        sound = [event for event in events if event is not None]
+        broken += int(None in events and bool(EVENT.search(piece)))
+        found += sound
     return found, broken
 
 

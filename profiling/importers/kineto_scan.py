@@ -19,9 +19,10 @@ for _byte in b"{[":
 for _byte in b"}]":
     _STRUCTURE[_byte] = -1
 
-EVENT = re.compile(rb'\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|s|bp|args)"\s*:')
-"""How an event begins, whatever stands broken before it."""
-NEXT_EVENT = re.compile(rb'\}?\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|id|s|bp|args)"\s*:)')
+_KEYS = rb'"(?:ph|name|cat|pid|tid|ts|dur|id|s|bp|args)"'
+EVENT = re.compile(rb"\{\s{0,64}" + _KEYS + rb"\s{0,64}:")
+"""How an event begins, whatever stands broken before it. Blanks are bounded: a file of blanks costs no more than others."""
+NEXT_EVENT = re.compile(rb"\}?\s{0,64},\s{0,64}(?=\{\s{0,64}" + _KEYS + rb"\s{0,64}:)")
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ HINT = "Write it with `proton.start(name)` … `proton.finalize()`; its default 
 
 @dataclass
 class Node:
-    """``time_ns`` is the node's own time (a kernel's); scopes have the sum of what is below them."""
+    """``time_ns`` is the node's own time (a kernel's); a scope lasts as long as all that is below it."""
 
     name: str
     time_ns: int = 0
@@ -107,18 +107,25 @@ def nodes(document: list[Any]) -> list[Node]:
         children = item.get("children")
         node = Node(clean(item["frame"].get("name", ""))[:4096] or "(unnamed)")
         siblings.append(node)
-        if isinstance(children, list) and children:
+        if isinstance(children, list):
             stack.extend((child, node.children) for child in reversed(children))
-        else:
-            node.time_ns, node.launches = time_of(metrics), max(1, whole(metrics.get("count"), 1))
-        node.device = whole(metrics.get("device_id"), -1)
+        known = {re.sub(r"[ _]", "", name.lower()): value for name, value in metrics.items()}
+        node.time_ns, node.launches = time_of(metrics, not children), max(1, whole(known.get("count"), 1))
+        node.device = whole(known.get("deviceid"), -1)
     return roots
 
 
-def time_of(metrics: dict[str, Any]) -> int:
+def time_of(metrics: dict[str, Any], leaf: bool) -> int:
+    """A node's own time in ns. Metrics are exclusive, unless they say ``(inc)``; of a leaf both are the same."""
     for name, value in metrics.items():
         match = TIME.match(name)
-        if match and isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e18:
+        if (
+            match
+            and (leaf or not name.endswith("(inc)"))
+            and isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and 0 < value < 1e18
+        ):
             return round(value * NS[match["unit"].lower()])
     return 0
 
@@ -192,8 +199,7 @@ class Drawing:
                 if step.children:
                     steps.append(self._leaving(step, now))
                     steps.extend(reversed(step.children))
-                else:
-                    now = self._kernel(step, now)
+                now = self._kernel(step, now)
             else:
                 now = step(now)
 
