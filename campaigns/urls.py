@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import archive, attempts, campaigns, control, home, kernels, new, review
+from .views import archive, attempts, campaigns, context, control, home, kernels, new, review, spend
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -27,6 +27,15 @@ urlpatterns: list[URLPattern] = [
     path("kernels/", kernels.kernels, name="kernels"),
     path("kernels/export", kernels.export, name="kernels_export"),
     path("kernels/<int:pk>/withdraw", kernels.withdraw, name="kernel_withdraw"),
+    path("context/", context.cards, name="cards"),
+    path("context/new", context.new_card, name="new_card"),
+    path("context/chosen", context.chosen, name="chosen_cards"),
+    path("context/lessons/", context.lessons, name="lessons"),
+    path("context/lessons/add", context.add_lesson, name="lesson_add"),
+    path("context/lessons/<int:pk>", context.decide_lesson, name="lesson_decide"),
+    path("context/versions/<int:pk>/use", context.go_back, name="card_go_back"),
+    path("context/<str:kind>/<str:slug>/", context.card, name="card"),
+    path("spend/", spend.spend, name="spend"),
     path("flags/<int:pk>/decide", control.decide_flag, name="flag_decide"),
     path("review/", review.queue, name="review"),
     path("review/<int:pk>/", review.candidate, name="review_candidate"),
