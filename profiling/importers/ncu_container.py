@@ -60,6 +60,8 @@ class Container:
         at = self._start
         while at < size:
             at = self._read_block(at)
+        if not self.blocks:
+            raise cut(at, "its first block should begin", 0)
 
     def _read_header(self) -> None:
         self.file.seek(0)

@@ -91,4 +91,6 @@ UNITS = (
 
 def unit(name: str) -> str:
     """The metric's unit as Nsight Compute writes it, or an empty string where the name does not tell it."""
+    if name.startswith(("derived_", "breakdown:", "group:")):
+        return ""
     return next((word for pattern, word in UNITS if re.search(pattern, name)), "")
