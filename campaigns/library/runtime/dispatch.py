@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import torch
 
 from .load import CannotLoad, Run, load, python_function
+from .ranges import gain_near, outside
 
 ALIGNMENT_BYTES = 64
 Shapes = Callable[..., dict[str, tuple[int, ...]]]
@@ -103,10 +103,10 @@ class Operator:
         for kernel in self.kernels:
             if kernel["device"] != device.type or not _is_hardware(kernel, device) or dtype not in kernel["tested"]:
                 continue
-            if outside := _outside(kernel, dtype, axes):
-                why = outside if best is None else why
+            if beyond := outside(kernel, dtype, axes):
+                why = beyond if best is None else why
                 continue
-            gain, at = _gain(kernel, dtype, axes)
+            gain, at = gain_near(kernel, dtype, axes)
             if gain > best_gain:
                 best, best_gain, why = kernel, gain, f"{gain:.2f}x over {kernel['baseline']} at {at}"
             elif best is None:
@@ -236,28 +236,6 @@ def _why_not_as_they_are(inputs: Sequence[Any], outputs: Sequence[Any] | None) -
 def _is_hardware(kernel: dict[str, Any], device: torch.device) -> bool:
     """A kernel is fast where it was measured: on a GPU of the same name. A processor is taken for any."""
     return device.type == "cpu" or torch.cuda.get_device_name(device) == kernel["hardware"]
-
-
-def _outside(kernel: dict[str, Any], dtype: str, axes: Mapping[str, int]) -> str:
-    """Why the kernel does not serve these axes: outside what was tested right, or outside what was approved."""
-    approved = kernel["range"]
-    if approved:
-        lo, hi, value = approved["lo"], approved["hi"], axes[approved["axis"]]
-        if not lo <= value <= hi:
-            return f"{approved['axis']} = {value} is outside the approved {lo} to {hi}"
-    for name, (lo, hi) in kernel["tested"][dtype].items():
-        if not lo <= axes[name] <= hi:
-            return f"{name} = {axes[name]} is outside the tested {lo} to {hi}"
-    return ""
-
-
-def _gain(kernel: dict[str, Any], dtype: str, axes: Mapping[str, int]) -> tuple[float, str]:
-    """The speed-up at the nearest measured workload, by the sum of the axes' logarithmic distances."""
-    points = [p for p in kernel["points"] if p["dtype"] == dtype]
-    if not points:
-        return 0.0, "no measured workload"
-    near = min(points, key=lambda p: sum(abs(math.log(axes[n] / p["axes"][n])) for n in axes))
-    return float(near["speedup"]), ", ".join(f"{name} {value}" for name, value in near["axes"].items())
 
 
 def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:

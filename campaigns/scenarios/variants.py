@@ -1,0 +1,54 @@
+"""The model with some of its operators swapped or left out, as what goes into a runner's sandbox."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+from campaigns.harness import backends, candidate
+from campaigns.harness.request import CandidateSource
+
+from .request import StackKernel
+
+MODEL = "model.py"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to run the step. ``compiled``: what is not a kernel goes through torch.compile."""
+
+    who: str
+    compiled: bool = False
+    kernels: tuple[StackKernel, ...] = ()
+    skipped: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def source(self) -> CandidateSource:
+        return CandidateSource(backend="torch", files={MODEL: self.files[MODEL]})
+
+    def built(self) -> backends.Built:
+        """Raises ``CandidateFailure`` where a kernel does not build."""
+        laid = {MODEL: self.files[MODEL].encode()}
+        swapped = {}
+        for kernel in self.kernels:
+            folder = f"kernels/{kernel.operator}"
+            files, entry = built_kernel(kernel)
+            laid |= {f"{folder}/{path}": data for path, data in files.items()}
+            swapped[kernel.operator] = {"folder": folder, "entry": entry, "axes": kernel.axes}
+        stack = {"compile": self.compiled, "swapped": swapped, "skipped": list(self.skipped)}
+        laid["stack.json"] = json.dumps(stack).encode()
+        return backends.Built(laid, MODEL)
+
+
+_built: dict[str, tuple[dict[str, bytes], str]] = {}
+
+
+def built_kernel(kernel: StackKernel) -> tuple[dict[str, bytes], str]:
+    """Files and entry of a kernel, built once: a stack of four holds the first one four times."""
+    key = candidate.sha256(kernel.source)
+    if key not in _built:
+        made = backends.get(kernel.source.backend).build(kernel.source)
+        if len(_built) > 100:
+            _built.clear()
+        _built[key] = made.files, made.entry
+    return _built[key]
