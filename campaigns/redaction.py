@@ -8,8 +8,10 @@ Not covered: numbers. A candidate can still make its own time or error depend on
 
 from __future__ import annotations
 
+import builtins
 import math
 import re
+import signal
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +22,8 @@ HIDDEN = "a hidden workload"
 BEFORE_ANY_CALL = ("scan", "build")
 SHAPED_BY_CANDIDATES = ("launch_failed", "out_of_memory")
 """Outcomes whose sentence may be the last line of an exception."""
+KINDS = {name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)}
+KINDS |= {each.name for each in signal.Signals}
 
 
 class Redactor:
@@ -52,12 +56,12 @@ class Redactor:
         return self.failure(stage)
 
     def failure(self, stage: StageResult) -> str:
-        outcome = self.report.outcome.replace("_", " ")
+        outcome = self.report.outcome.replace("_", " ") + kind_of(stage.detail)
         row = self.failed_row(stage.detail)
-        if row is None or row.hidden:
-            return (
-                f"{outcome} on {HIDDEN}; which one, and how, is not told" if row else f"{outcome} during {stage.name}"
-            )
+        if row is None:
+            return f"{outcome} during {stage.name}"
+        if row.hidden:
+            return f"{outcome} on {HIDDEN}; which one, and more, is not told"
         if self.report.outcome in SHAPED_BY_CANDIDATES:
             return f"{row.name}: {outcome}; its message is withheld, since hidden workloads had run in the same process"
         return self.scrub(stage.detail)
@@ -90,6 +94,12 @@ class Redactor:
     def output(self) -> str | None:
         """What the candidate printed; None where it could tell of hidden inputs."""
         return None if self.touched else self.report.output
+
+
+def kind_of(detail: str) -> str:
+    """What a failure is called, where that is one of Python's own exceptions or a signal: a name nobody can shape."""
+    found = next((word for word in re.findall(r"[A-Za-z]+", detail) if word in KINDS), "")
+    return f" ({found})" if found else ""
 
 
 def was_begun(row: WorkloadResult) -> bool:

@@ -34,7 +34,7 @@ def test_an_exception_on_a_hidden_workload_tells_nothing():
     report = report_of("launch_failed", "hidden workload 1: RuntimeError: shape 1000 x 1536", rows)
     assert (
         Redactor(report).stage(report.stages[0])
-        == "launch failed on a hidden workload; which one, and how, is not told"
+        == "launch failed (RuntimeError) on a hidden workload; which one, and more, is not told"
     )
     assert "1536" not in Redactor(report).reason(report.summary)
 
@@ -97,3 +97,9 @@ def test_a_hidden_workload_that_was_too_slow_is_not_named():
     cleaner = Redactor(report_of("measured", "x", [row("r1000", hidden=True, correct=True)]))
     said = cleaner.reason("faster overall, 1.1×; but hidden workload r1000 is 0.9× (0.8 to 0.9)")
     assert said == "faster overall, 1.1×; but a hidden workload is 0.9× (0.8 to 0.9)"
+
+
+def test_an_exception_of_the_candidates_own_making_has_no_name():
+    rows = [row("secret", hidden=True, correct=False, detail="Rows1000Error: x")]
+    report = report_of("launch_failed", "hidden workload 1: Rows1000Error: x", rows)
+    assert Redactor(report).stage(report.stages[0]).startswith("launch failed on a hidden workload")
