@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from campaigns import conclusion, progress, proposing, watching
+from campaigns.scenarios import stacking
 
 
 @shared_task(name="campaigns.tasks.advance")
@@ -25,6 +26,11 @@ def evaluation_started(ticket: str, host: str) -> None:
 @shared_task(name="campaigns.tasks.conclude")
 def conclude(ticket: str) -> None:
     conclusion.conclude(ticket)
+
+
+@shared_task(name="campaigns.tasks.conclude_stack")
+def conclude_stack(ticket: str) -> None:
+    stacking.conclude(ticket)
 
 
 @shared_task(name="campaigns.tasks.watch")

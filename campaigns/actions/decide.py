@@ -31,7 +31,11 @@ def approve(
         raise ActionError(f"{blocks} blocking flag(s) stand open. Confirm or dismiss them first.")
     if sha256 != attempt.signed_sha256(range_):
         raise ActionError("What you saw is no longer what is stored. Look at it again before you sign.")
-    return record(attempt, person, seen=seen, decision=Decision.APPROVED, sha256=sha256, range=range_)
+    review = record(attempt, person, seen=seen, decision=Decision.APPROVED, sha256=sha256, range=range_)
+    from campaigns.scenarios import stacking
+
+    transaction.on_commit(lambda: stacking.after_approval(review))
+    return review
 
 
 def reject(attempt: Attempt, person: User | None, *, seen: int, kind: str, reason: str) -> Review:

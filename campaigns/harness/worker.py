@@ -50,6 +50,7 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     task_default_queue="gpu.cpu",
+    include=["campaigns.scenarios.worker"],
 )
 
 

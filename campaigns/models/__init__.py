@@ -13,6 +13,7 @@ from .lesson import Lesson, LessonKind
 from .measurement import Measurement
 from .model_call import ModelCall
 from .review import Decision, RejectKind, Review
+from .stack import StackMeasurement, StackState
 
 __all__ = [
     "ApiToken",
@@ -39,6 +40,8 @@ __all__ = [
     "RejectKind",
     "Review",
     "Scope",
+    "StackMeasurement",
+    "StackState",
     "State",
     "Steering",
     "Verdict",

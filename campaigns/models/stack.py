@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from campaigns.scenarios import request as requests
+
+from .kernel import Kernel
+
+
+class StackState(models.TextChoices):
+    WAITING = "waiting", "waiting for an evaluator, or being measured"
+    DONE = "done"
+    FAILED = "failed", "not measured"
+    STOPPED = "stopped"
+
+
+class StackMeasurement(models.Model):
+    """One measurement of a scenario's step with the kernels that were in force. Rows are only added."""
+
+    scenario = models.CharField(max_length=100, db_index=True)
+    hardware = models.CharField(max_length=50)
+    state = models.CharField(max_length=10, choices=StackState, default=StackState.WAITING, db_index=True)
+    ticket = models.CharField(max_length=36, unique=True)
+    kernels = models.ManyToManyField(Kernel, related_name="stacks")
+    not_here = models.JSONField(
+        default=list, help_text="[{kernel, operator, label, why}]: approved, and does not serve here"
+    )
+    report = models.TextField(blank=True, help_text="campaigns.scenarios.request.StackReport as JSON")
+    error = models.TextField(blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.scenario} {self.state}"
+
+    def parsed_report(self) -> requests.StackReport | None:
+        return requests.decode(self.report) if self.report else None

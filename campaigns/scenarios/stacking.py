@@ -1,0 +1,170 @@
+"""From the kernel library to a measurement and back: which kernels a scenario takes, asked for, and concluded."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Any
+
+import msgspec
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from autoresearch_web.celery import app
+from campaigns import dispatch
+from campaigns.actions import ActionError
+from campaigns.harness.errors import ProblemError
+from campaigns.harness.report import Ratio
+from campaigns.library import shelf
+from campaigns.library.runtime.ranges import gain_near, outside
+from campaigns.models import Kernel, Review, StackMeasurement, StackState
+
+from . import catalogue
+from .catalogue import Scenario
+from .request import StackKernel, StackRequest, decode
+
+log = logging.getLogger(__name__)
+LIMIT_S = 1800.0
+
+
+def fitting(scenario: Scenario) -> tuple[list[tuple[Kernel, StackKernel]], list[dict[str, str]]]:
+    """For each operator the approved kernel with the greatest gain at the scenario's axes, in the order of approval;
+    and those that do not serve here, with the reason."""
+    best: dict[str, tuple[float, Kernel, StackKernel]] = {}
+    others: list[dict[str, str]] = []
+    by_problem = {told.problem: operator for operator, told in scenario.operators.items()}
+    for kernel in shelf.kernels(list(by_problem)):
+        if not kernel.in_force():
+            continue
+        operator = by_problem[kernel.operator]
+        stand_in, gain, why = stand_in_for(scenario, operator, kernel)
+        if stand_in is None:
+            others.append(told(kernel, operator, why))
+            continue
+        if operator in best:
+            weaker = best[operator] if best[operator][0] < gain else (gain, kernel, stand_in)
+            others.append(
+                told(weaker[1], operator, f"another one is faster here ({max(gain, best[operator][0]):.2f}×)")
+            )
+        if operator not in best or best[operator][0] < gain:
+            best[operator] = (gain, kernel, stand_in)
+    chosen = sorted(best.values(), key=lambda found: found[1].review.created_at)
+    return [(kernel, stand_in) for _, kernel, stand_in in chosen], others
+
+
+def stand_in_for(scenario: Scenario, operator: str, kernel: Kernel) -> tuple[StackKernel | None, float, str]:
+    """The kernel as the scenario takes it and its gain there, or why it does not serve."""
+    problem = shelf.problem_of(kernel)
+    entry, axes, dtype = shelf.entry(kernel, problem), scenario.axes_of(operator), scenario.workload.dtype
+    if entry["device"] != scenario.workload.device:
+        return None, 0.0, f"was judged on {kernel.hardware}"
+    if set(axes) != set(problem.axes):
+        return None, 0.0, f"its problem has the axes {', '.join(problem.axes)}"
+    if dtype not in entry["tested"]:
+        return None, 0.0, f"was not tested with {dtype}"
+    if why := outside(entry, dtype, axes):
+        return None, 0.0, why
+    gain, at = gain_near(entry, dtype, axes)
+    if gain <= 1:
+        return None, gain, f"was not faster near here ({gain:.2f}× at {at})"
+    attempt = kernel.review.attempt
+    stand_in = StackKernel(
+        id=kernel.review.sha256[:12],
+        operator=operator,
+        label=attempt.title or str(kernel),
+        source=attempt.candidate(),
+        axes=[axes[name] for name in problem.axes],
+        speedup=nearest_ratio(kernel, entry, gain),
+    )
+    return stand_in, gain, ""
+
+
+def nearest_ratio(kernel: Kernel, entry: dict[str, Any], gain: float) -> Ratio | None:
+    """The interval of the measurement that ``gain`` is."""
+    for row in kernel.review.attempt.measurements.all():
+        if row.speedup == gain and row.speedup_lo is not None and row.speedup_hi is not None:
+            return Ratio(value=gain, lo=row.speedup_lo, hi=row.speedup_hi)
+    return None
+
+
+def told(kernel: Kernel, operator: str, why: str) -> dict[str, str]:
+    label = kernel.review.attempt.title or str(kernel)
+    return {"kernel": kernel.review.sha256[:12], "operator": operator, "label": label, "why": why}
+
+
+def request_for(scenario: Scenario) -> tuple[StackRequest, list[Kernel], list[dict[str, str]]]:
+    chosen, others = fitting(scenario)
+    stand_ins = [stand_in for _, stand_in in chosen]
+    request = StackRequest(
+        scenario=scenario.name, files=scenario.problem.files, kernels=stand_ins, time_limit_s=LIMIT_S
+    )
+    return request, [kernel for kernel, _ in chosen], others
+
+
+def ask(name: str, person: User | None) -> StackMeasurement:
+    """Send a measurement to an evaluator. One that still waits for the same scenario gives way to it."""
+    scenario = catalogue.find(name)
+    if scenario.workload.device != "cpu":
+        raise ActionError(f"{name} runs on a GPU; this version measures stacks on a CPU only. Choose tiny.")
+    request, kernels, others = request_for(scenario)
+    with transaction.atomic():
+        stop_waiting(name, "a newer measurement was asked for")
+        row = StackMeasurement.objects.create(
+            scenario=name, hardware=scenario.hardware, ticket=str(uuid.uuid4()), by=person, not_here=others
+        )
+        row.kernels.set(kernels)
+        body = msgspec.to_builtins(request)
+        queue = f"gpu.{row.hardware}"
+        transaction.on_commit(lambda: send(row.ticket, body, queue))
+    return row
+
+
+def send(ticket: str, body: dict[str, Any], queue: str) -> None:
+    app.send_task("measure_stack", [ticket, body], queue=queue, task_id=ticket)
+
+
+def stop_waiting(name: str, reason: str) -> int:
+    waiting = list(StackMeasurement.objects.filter(scenario=name, state=StackState.WAITING))
+    for row in waiting:
+        if end(row.ticket, StackState.STOPPED, error=reason):
+            transaction.on_commit(lambda ticket=row.ticket: dispatch.cancel(ticket))  # type: ignore[misc]
+    return len(waiting)
+
+
+def end(ticket: str, state: StackState, **fields: str) -> bool:
+    """Once: a second word about the same ticket changes nothing."""
+    waiting = StackMeasurement.objects.filter(ticket=ticket, state=StackState.WAITING)
+    return waiting.update(state=state, ended_at=timezone.now(), **fields) == 1
+
+
+def conclude(ticket: str) -> None:
+    """Take the result that lies at the broker under the ticket: a report, or why there is none."""
+    raw = dispatch.report_of(ticket)
+    if raw is None:
+        return
+    try:
+        answer = msgspec.json.decode(raw, type=dict[str, Any])
+        if "error" in answer:
+            end(ticket, StackState.FAILED, error=str(answer["error"])[:5000])
+        else:
+            report = decode(msgspec.json.encode(answer["report"]))
+            end(ticket, StackState.DONE, report=msgspec.json.encode(report).decode())
+    except (msgspec.MsgspecError, KeyError) as error:
+        end(ticket, StackState.FAILED, error=f"the evaluator's report could not be read: {error}")
+    dispatch.forget(ticket)
+
+
+def after_approval(review: Review) -> None:
+    """Measure again the scenarios that somebody has measured before and that have this operator. The approval stands,
+    whatever comes of it."""
+    measured = StackMeasurement.objects.values_list("scenario", flat=True).distinct().order_by("scenario")
+    for name in list(measured):
+        try:
+            operators = catalogue.find(name).operators.values()
+            if any(told.problem == review.attempt.campaign.problem for told in operators):
+                ask(name, review.reviewer)
+        except (ActionError, ProblemError, OperationalError, RedisError, ConnectionError) as error:
+            log.warning("scenario %s is not measured again: %s", name, error)
