@@ -70,6 +70,11 @@ class Spec:
     compiler: bool = False
     cores: tuple[int, ...] = ()
     config: dict[str, Any] = field(default_factory=dict)
+    devices: tuple[str, ...] = ()
+    """Device files beyond the usual few: those of one GPU."""
+    binds: tuple[str, ...] = ()
+    """Further folders of the host, read-only: the driver's libraries."""
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -166,14 +171,14 @@ def visible_paths(spec: Spec) -> list[str]:
         paths.append(prefix)
     if spec.packages:
         paths += site_packages()
-    return [p for p in paths if os.path.exists(p)]
+    return [p for p in [*paths, *spec.binds] if os.path.exists(p)]
 
 
 def private_paths() -> list[str]:
     """What a sandbox must never show: the project, its data folder, this user's own files."""
     home = os.path.expanduser("~")
     own = [str(PROJECT / name) for name in (*OWN_PACKAGES, ".git", "manage.py")]
-    private = [os.path.join(home, name) for name in (".ssh", ".aws", ".config", ".netrc", ".bash_history", ".local")]
+    private = [os.path.join(home, name) for name in (".ssh", ".aws", ".config", ".netrc", ".bash_history")]
     data = os.environ.get("AUTORESEARCH_HOME")
     return [*own, *private, *([os.path.realpath(data)] if data else [])]
 
@@ -191,7 +196,7 @@ def _environment(spec: Spec) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8",
         "USER": "runner", "LOGNAME": "runner", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1",
         "XDG_CACHE_HOME": "/tmp", "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor", "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        **one,
+        **one, **spec.environment,
     }  # fmt: skip
 
 
@@ -215,6 +220,8 @@ def _mounts(spec: Spec, fds: list[int]) -> Iterator[str]:
     for path in hidden_paths(bound):
         yield from ["--perms", "0000", "--tmpfs", path, "--remount-ro", path]
     yield from ["--proc", "/proc", "--dev", "/dev"]
+    for path in spec.devices:
+        yield from ["--dev-bind", path, path]
     yield from ["--perms", "1777", "--size", str(16 * MIB), "--tmpfs", "/dev/shm"]
     for path, data in laid.items():
         fds.append(_data_fd(data))

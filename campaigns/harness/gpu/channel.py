@@ -1,0 +1,59 @@
+"""The line to a process on the GPU: more than one request may be under way, each on a line of its own."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..channel import Channel, _cpu_clock
+from ..errors import CandidateFailure
+
+
+class Clocks(NamedTuple):
+    """One block by both clocks, in nanoseconds: the evaluator's own, which decides, and the device's events."""
+
+    wall_ns: int
+    device_ns: float
+
+
+class GpuChannel(Channel):
+    def _urgent(self, pid: int, yes: bool) -> None:
+        """No real-time priority: the driver's own threads must run beside the one that waits."""
+
+    def block(self, graphs: list[str], prime: list[str], limit_s: float) -> Clocks:
+        """Replay graphs, one after the other, between our "go" and the answer. Raises ``CandidateFailure``."""
+        nonce = self.send("block", graphs=graphs, prime=prime)
+        if self.receive(nonce, limit_s, "preparing a block").get("ready") is not True:
+            raise CandidateFailure("launch_failed", "answered a request with something else: a forged reply")
+        word = secrets.token_hex(8)
+        took, data = self._clocked(word, _cpu_clock(self.pid), limit_s)
+        answer = self._read(data, nonce)
+        if answer.get("word") != word:
+            raise CandidateFailure("launch_failed", "answered before it was told to start: a forged reply")
+        return Clocks(took.wall_ns, number(answer.get("device_ns")))
+
+
+def number(value: Any) -> float:
+    """A number that a runner claims; anything else is a forged reply."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise CandidateFailure("launch_failed", "sent something else than a number: a forged reply")
+
+
+def together(posted: list[tuple[GpuChannel, str, float, str]], guard: Callable[[GpuChannel], Any]) -> list[dict[str, Any]]:
+    """The answers to requests under way at the same time. All are taken before the first failure is raised.
+
+    Each is (channel, nonce, limit in s, what); ``guard(channel)`` is a context that turns its failures into whose they are.
+    """
+    answers: list[dict[str, Any]] = []
+    failure: BaseException | None = None
+    for channel, nonce, limit_s, what in posted:
+        try:
+            with guard(channel):
+                answers.append(channel.receive(nonce, limit_s, what))
+        except Exception as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return answers

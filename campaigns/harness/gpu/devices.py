@@ -1,0 +1,143 @@
+"""The GPUs of this host, as NVML names them, and the lock that gives one evaluation one GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import glob
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..errors import Infrastructure, Stopped
+
+CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU. ``device`` is ``cuda``; ``cpu`` only where the tests rehearse the conversation without one."""
+
+    index: int
+    name: str
+    uuid: str
+    driver: str
+    capability: tuple[int, int]
+    memory_bytes: int
+    device: str = "cuda"
+
+    @property
+    def identity(self) -> str:
+        """What its measured peaks belong to."""
+        return f"{self.name} {self.uuid} driver {self.driver}"
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Its device files, and those of no other GPU."""
+        if self.device != "cuda":
+            return ()
+        own = [*CONTROL_NODES, f"/dev/nvidia{self.index}", *sorted(glob.glob("/dev/nvidia-caps/*"))]
+        return tuple(path for path in own if os.path.exists(path))
+
+    @property
+    def architecture(self) -> str:
+        """As nvcc wants it: from Hopper on with the features of that chip alone (wgmma, setmaxnreg)."""
+        major, minor = self.capability
+        return f"{major}{minor}{'a' if major >= 9 else ''}"
+
+
+def visible() -> list[Gpu]:
+    """The GPUs that this process may use: ``CUDA_VISIBLE_DEVICES`` counts, as a list of numbers or UUIDs."""
+    found = _all()
+    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if chosen is None:
+        return list(found)
+    names = [name.strip() for name in chosen.split(",") if name.strip()]
+    return [gpu for name in names for at, gpu in enumerate(found) if name == str(at) or gpu.uuid.startswith(name)]
+
+
+@functools.cache
+def _all() -> tuple[Gpu, ...]:
+    if not os.path.exists("/dev/nvidiactl"):
+        return ()
+    try:
+        import pynvml
+    except ImportError:
+        return ()
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    driver = _text(pynvml.nvmlSystemGetDriverVersion())
+    found = []
+    for number in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(number)
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        found.append(
+            Gpu(
+                index=int(pynvml.nvmlDeviceGetMinorNumber(handle)),
+                name=_text(pynvml.nvmlDeviceGetName(handle)),
+                uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+                driver=driver,
+                capability=(int(major), int(minor)),
+                memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+            )
+        )
+    return tuple(found)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def nvcc() -> str | None:
+    """The CUDA compiler: on PATH, below ``CUDA_HOME``, or where the toolkit is usually put."""
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    paths = [shutil.which("nvcc"), *(os.path.join(home, "bin", "nvcc") for home in homes if home)]
+    return next((os.path.realpath(path) for path in paths if path and os.access(path, os.X_OK)), None)
+
+
+def driver_folders() -> tuple[str, ...]:
+    """Where the driver's libraries lie beside the linker's own folders."""
+    named = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
+    known = ["/usr/local/nvidia", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"]
+    holds = [f for f in [*named, *known] if os.path.isdir(f) and ("nvidia" in f or glob.glob(os.path.join(f, "libcuda.so*")))]
+    return tuple(dict.fromkeys(holds))
+
+
+@contextlib.contextmanager
+def reserved(should_stop: Callable[[], bool], limit_s: float) -> Iterator[Gpu]:
+    """A GPU of one's own while the block runs: a lock file keeps evaluations of other processes waiting."""
+    gpus = visible()
+    if not gpus:
+        raise Infrastructure("no NVIDIA GPU is visible here: the driver, /dev/nvidia* and nvidia-ml-py are needed")
+    until = time.monotonic() + limit_s
+    while True:
+        for gpu in gpus:
+            fd = _locked(gpu)
+            if fd is not None:
+                try:
+                    yield gpu
+                finally:
+                    os.close(fd)
+                return
+        if should_stop():
+            raise Stopped
+        if time.monotonic() > until:
+            raise Infrastructure("every GPU here is in use by other evaluations: try again later")
+        time.sleep(0.05)
+
+
+def _locked(gpu: Gpu) -> int | None:
+    path = os.path.join(tempfile.gettempdir(), f"autoresearch-{gpu.uuid}.lock")
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd

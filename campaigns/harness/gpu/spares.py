@@ -1,0 +1,81 @@
+"""Processes started ahead of time: each in a fresh sandbox, torch and triton imported, the GPU not yet touched.
+
+A candidate gets one of them, and nobody after it: a fault on the GPU ends with the process that made it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..sandbox import MIB, Limits, Spec
+from .channel import GpuChannel
+from .devices import Gpu, driver_folders
+
+LIMITS = Limits(
+    memory_bytes=32768 * MIB, processes=512, file_bytes=1024 * MIB, tmp_bytes=1024 * MIB, cpu_s=7 * 24 * 3600
+)
+START_LIMIT_S = 120.0
+BECOME_LIMIT_S = 120.0
+KEPT = 5
+
+
+def spec(gpu: Gpu) -> Spec:
+    """The sandbox of every process on the GPU: this GPU's device files, the driver, a C compiler for Triton's stubs."""
+    environment = {"TRITON_CACHE_DIR": "/tmp/triton", "CUDA_CACHE_PATH": "/tmp/cuda", "CUDA_MODULE_LOADING": "LAZY"}
+    if folders := driver_folders():
+        environment["LD_LIBRARY_PATH"] = ":".join(folders)
+    if gpu.device != "cuda":
+        environment["TRITON_INTERPRET"] = "1"
+    return Spec(
+        role="gpu_host",
+        limits=LIMITS,
+        packages=True,
+        compiler=True,
+        config={"device": gpu.device},
+        devices=gpu.nodes,
+        binds=(*driver_folders(), "/sys/bus/pci", "/sys/devices/system/node") if gpu.device == "cuda" else (),
+        environment=environment,
+    )
+
+
+class Spares:
+    """A few processes that wait for one GPU. ``take`` hands one out and starts another."""
+
+    def __init__(self, gpu: Gpu, kept: int = KEPT) -> None:
+        self.gpu, self.kept = gpu, kept
+        self.waiting: list[GpuChannel] = []
+
+    def fill(self, count: int | None = None) -> None:
+        while len(self.waiting) < (self.kept if count is None else count):
+            self.waiting.append(GpuChannel(spec(self.gpu)))
+
+    def take(self, should_stop: Callable[[], bool], limit_s: float = START_LIMIT_S) -> GpuChannel:
+        """The one that has waited longest, ready. Call ``fill`` when there is time for it."""
+        self.waiting = [channel for channel in self.waiting if not channel.exited()]
+        channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
+        channel.should_stop = should_stop
+        channel.wait_ready(limit_s)
+        return channel
+
+    def close(self) -> None:
+        for channel in self.waiting:
+            channel.close()
+        self.waiting = []
+
+
+def become(channel: GpuChannel, role: str, files: Mapping[str, bytes], **more: Any) -> str:
+    """Tell a waiting process what it is from now on; the nonce of its answer."""
+    fd = os.memfd_create("files", os.MFD_CLOEXEC)
+    places, first = {}, 0
+    try:
+        for path, data in files.items():
+            os.pwrite(fd, data, first)
+            places[path] = [first, len(data)]
+            first += len(data)
+        assert len(json.dumps(places)) < 1 << 15
+        return channel.send("become", [fd], role=role, files=places, **more)
+    finally:
+        os.close(fd)

@@ -1,0 +1,65 @@
+"""A process that has imported torch and triton and waits to be told what to be: 6 s of import are then over.
+
+It has not touched the GPU before. It is told once; for the next candidate there is another process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+from typing import Any
+
+from .gpu_device import open_device
+from .link import Link
+from .serve import describe
+
+ROLES = {"run": "gpu_run", "reference": "gpu_reference", "compare": "gpu_compare", "peaks": "gpu_peaks"}
+HOME = "/tmp"
+
+
+def main(config: dict[str, Any]) -> None:
+    link = Link(config["fd"])
+    try:
+        import torch
+
+        torch.set_grad_enabled(False)
+        torch.set_num_threads(1)
+        with contextlib.suppress(ImportError):
+            import triton  # noqa: F401
+    except BaseException as error:
+        link.reply({"id": config["hello"], **describe(error)})
+        return
+    link.reply({"id": config["hello"], "ok": True})
+    role: Any = None
+    while True:
+        message, fds = link.receive()
+        try:
+            if message["do"] == "become":
+                role, answer = become(config, link, message, fds)
+            elif message["do"] == "block":
+                answer = role.block(message, link)
+            else:
+                answer = {"ok": True, **(role.handle(message, fds) or {})}
+        except BaseException as error:  # SystemExit and KeyboardInterrupt are failures like any other here
+            answer = describe(error)
+        link.reply({"id": message["id"], **answer})
+
+
+def become(config: dict[str, Any], link: Link, message: dict[str, Any], fds: list[int]) -> tuple[Any, dict[str, Any]]:
+    lay(message["files"], fds[0])
+    device = open_device(config["device"])
+    if message.get("share"):
+        device.limit_memory(message["share"])
+    module = importlib.import_module(f"inside.{ROLES[message['role']]}")
+    return module.Role(device, message), {"ok": True, "facts": device.facts()}
+
+
+def lay(files: dict[str, list[int]], fd: int) -> None:
+    """Write the files ([first byte, bytes] of each in the descriptor) below our own /tmp."""
+    for path, (first, size) in files.items():
+        where = os.path.join(HOME, path)
+        os.makedirs(os.path.dirname(where), exist_ok=True)
+        with open(where, "wb") as file:
+            file.write(os.pread(fd, size, first))
+    os.close(fd)

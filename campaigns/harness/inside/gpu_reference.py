@@ -1,0 +1,72 @@
+"""Expected outputs in float64 for a seed, on the GPU: ``inputs.py`` and ``reference.py``, beside no candidate ever."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from .gpu_tensors import Areas, check, digest, draw, store
+from .run_torch import load_module
+
+
+class Role:
+    def __init__(self, device: Any, message: dict[str, Any]) -> None:
+        self.device, self.torch = device, device.torch
+        self.torch.backends.cuda.matmul.allow_tf32 = False
+        self.inputs = load_module("problem_inputs", "/tmp/problem/inputs.py")
+        self.reference = load_module("problem_reference", "/tmp/problem/reference.py")
+        self.areas = Areas()
+        self.key: tuple[Any, ...] | None = None
+        self.drawn: dict[str, Any] = {}
+
+    def handle(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any] | None:
+        match message["do"]:
+            case "areas":
+                self.areas.map(message, fds)
+            case "expect":
+                return self.expect(message)
+            case "edge_names":
+                return self.edge_names(message)
+            case "digest":
+                return {"digest": digest(self.torch, self.draw(message))}
+            case "release":
+                self.key, self.drawn = None, {}
+                self.device.release()
+        return None
+
+    def draw(self, message: dict[str, Any]) -> dict[str, Any]:
+        workload, seed, edge = message["workload"], message["seed"], message.get("edge")
+        key = (workload["name"], seed, edge)
+        if self.key != key:
+            self.key, self.drawn = None, {}
+            self.drawn = draw(self.device, self.inputs, workload, seed, edge)
+            self.key = key
+        return self.drawn
+
+    def expect(self, message: dict[str, Any]) -> dict[str, Any]:
+        began = time.monotonic()
+        workload = message["workload"]
+        made = self.reference.reference(self.draw(message), workload["axes"])
+        check(self.torch, made, workload["outputs"], "reference.py", dtypes=False)
+        wide = {s["name"]: made[s["name"]].to(getattr(self.torch, s["expected"])) for s in workload["outputs"]}
+        store(self.areas, message["area"], wide, message["pieces"])
+        rms = {name: self.rms(tensor) for name, tensor in wide.items()}
+        self.device.sync()
+        return {"rms": rms, "seconds": time.monotonic() - began}
+
+    def rms(self, tensor: Any) -> float:
+        """Over what is finite: the scale of the whole output, of which the pieces may be a part."""
+        total, count = 0.0, 0
+        for piece in tensor.reshape(-1).split(1 << 25):
+            finite = piece.double()
+            finite = finite[self.torch.isfinite(finite)]
+            total, count = total + float(finite.square().sum()), count + finite.numel()
+        return float((total / count) ** 0.5) if count else 0.0
+
+    def edge_names(self, message: dict[str, Any]) -> dict[str, Any]:
+        if not hasattr(self.inputs, "edge_inputs"):
+            return {"names": []}
+        workload = message["workload"]
+        generator = self.torch.Generator(self.device.name).manual_seed(message["seed"])
+        dtype = getattr(self.torch, workload["dtype"])
+        return {"names": list(self.inputs.edge_inputs(workload["axes"], generator, self.device.name, dtype))}
