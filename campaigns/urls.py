@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import archive, attempts, campaigns, context, control, home, kernels, new, review, spend
+from .views import archive, attempts, campaigns, context, control, home, kernels, new, review, spend, stack
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -36,6 +36,11 @@ urlpatterns: list[URLPattern] = [
     path("context/versions/<int:pk>/use", context.go_back, name="card_go_back"),
     path("context/<str:kind>/<str:slug>/", context.card, name="card"),
     path("spend/", spend.spend, name="spend"),
+    path("stack/", stack.stack, name="stack"),
+    path("stack/reports/<int:pk>.json", stack.report, name="stack_report"),
+    path("stack/<slug:name>/", stack.part, name="stack_part"),
+    path("stack/<slug:name>/measure", stack.measure, name="stack_measure"),
+    path("stack/<slug:name>/stop", stack.stop, name="stack_stop"),
     path("flags/<int:pk>/decide", control.decide_flag, name="flag_decide"),
     path("review/", review.queue, name="review"),
     path("review/<int:pk>/", review.candidate, name="review_candidate"),

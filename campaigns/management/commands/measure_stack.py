@@ -17,7 +17,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("scenario", nargs="?", default="tiny", help="tiny, toy_deepseek, …")
-        parser.add_argument("--base", action="append", help="eager or compile; by default the faster of both is the baseline")
+        parser.add_argument(
+            "--base", action="append", help="eager or compile; by default the faster of both is the baseline"
+        )
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,0 +1,117 @@
+"""Real measurements of the tiny scenario, in sandboxes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from campaigns.harness import sandbox
+from campaigns.harness.errors import Infrastructure, Stopped
+from campaigns.scenarios.measure import measure
+
+from .kernels import kernel, mla_decode, request, rmsnorm
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sandbox.available(), reason="no bubblewrap sandbox here")]
+
+SCALED_NORM = """
+def run(x, weight, y):
+    y.copy_(x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * weight * {factor})
+"""
+SCALED_HEAD = """
+def run(x, head, logits):
+    logits.copy_(x @ head.T * {factor})
+"""
+
+
+def patient(told):
+    """A measurement of what must come out; a machine that is too busy to measure anything is not the code's fault."""
+    try:
+        return measure(told)
+    except Infrastructure as error:
+        if "too busy" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def scaled(operator, text, factor):
+    return kernel(operator, {"kernel.py": text.format(factor=factor)}, "torch", id=f"{operator}{factor}")
+
+
+def test_two_kernels_compound_and_the_sum_is_explained():
+    report = patient(request(mla_decode(), rmsnorm()))
+    assert report.refused == ""
+    assert [s.operator for s in report.stages] == ["mla_decode", "rmsnorm"]
+    first, second = report.stages
+    assert second.over_base.lo > 1
+    assert second.over_base.value > first.over_base.value
+    assert second.over_base.value == pytest.approx(first.gain.value * second.gain.value, rel=0.1)
+    assert all(s.parity.passed and s.parity.agreed == s.parity.steps for s in report.stages)
+    assert all(0 < s.share.value < 1 and not s.flag for s in report.stages)
+    assert second.over_base.lo < first.limit * second.limit
+    assert report.floor_us is not None
+    assert report.floor_us < report.now_us < report.base_us
+
+
+def test_a_stack_that_drifts_although_each_leg_passes_is_refused():
+    legs = [scaled("rmsnorm", SCALED_NORM, 1 + 1.5e-4), scaled("lm_head", SCALED_HEAD, 1 + 1.5e-4)]
+    report = patient(request(*legs, rounds=6))
+    assert report.left_out == []
+    assert [s.operator for s in report.stages] == ["rmsnorm"]
+    assert "are right one by one, and not together" in report.refused
+
+
+def test_what_is_wrong_crashes_or_does_not_build_is_left_out_with_the_reason_and_the_rest_is_measured():
+    wrong = scaled("rmsnorm", SCALED_NORM, 1.01)
+    crash = kernel("mla_decode", {"kernel.cpp": 'extern "C" void run() { *(volatile int*)8 = 1; }'}, id="crash")
+    broken = kernel("rmsnorm", {"kernel.cpp": "int x"}, id="broken")
+    unknown = kernel("gelu", {"kernel.cpp": "int x;"}, id="unknown")
+    report = patient(request(wrong, crash, broken, unknown, rmsnorm(), rounds=6))
+    why = {item.kernel: item.why for item in report.left_out}
+    assert "values are wrong" in why[wrong.id]
+    assert "SIGSEGV" in why["crash"]
+    assert "error:" in why["broken"]
+    assert why["unknown"] == "the scenario has no operator gelu"
+    assert [s.operator for s in report.stages] == ["rmsnorm"]
+
+
+def test_a_kernel_cannot_change_the_weights_that_others_read():
+    text = "def run(x, weight, y):\n    weight.zero_()\n    y.copy_(x)\n"
+    report = patient(request(kernel("rmsnorm", {"kernel.py": text}, "torch"), rounds=6))
+    assert "wrote to an input" in report.left_out[0].why
+
+
+def test_without_kernels_it_measures_the_baseline_against_itself():
+    report = patient(request(rounds=10))
+    assert report.stages == []
+    assert report.now_us == report.base_us
+    assert 0.5 < report.noise.value < 2
+
+
+def test_it_can_be_stopped():
+    asked = threading.Event()
+
+    def stop():
+        asked.set()
+        return True
+
+    with pytest.raises(Stopped):
+        measure(request(rmsnorm()), should_stop=stop)
+    assert asked.is_set()
+
+
+def test_the_faster_of_eager_and_compiled_is_the_baseline():
+    report = patient(request(rounds=6, bases=("eager", "compile")))
+    times = {b.name: b.time_us for b in report.bases}
+    assert set(times) == {"eager", "compile"}
+    assert report.base == min(times, key=times.get)
+    assert all(b.parity.passed for b in report.bases)
+
+
+def test_a_gpu_scenario_says_that_it_needs_another_evaluator():
+    from campaigns.scenarios import catalogue
+    from campaigns.scenarios.request import StackRequest
+
+    files = catalogue.find("toy_deepseek").problem.files
+    with pytest.raises(Infrastructure, match="on a CPU only"):
+        measure(StackRequest(scenario="toy_deepseek", files=files, kernels=[]))
