@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -95,14 +96,19 @@ class Names:
         self.texts: list[str] = []
         self._ids: dict[str, int] = {}
         self._max_chars = max_chars
+        self._lock = Lock()
 
     def intern(self, text: object) -> int:
         key = text if isinstance(text, str) else clean(text)
         found = self._ids.get(key)
-        if found is None:
-            found = self._ids[key] = len(self.texts)
-            self.texts.append(clean(key)[: self._max_chars])
-        return found
+        return self._add(key) if found is None else found
+
+    def _add(self, key: str) -> int:
+        with self._lock:  # two tables may be read at a time
+            if key not in self._ids:
+                self.texts.append(clean(key)[: self._max_chars])
+                self._ids[key] = len(self.texts) - 1
+            return self._ids[key]
 
 
 def clean(text: object) -> str:

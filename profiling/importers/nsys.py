@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -95,19 +96,32 @@ def read(path: Path, progress: Progress, limits: Limits) -> Capture:
         export.close()
 
 
+class Interned(dict[object, int]):
+    """Ids of texts, looked up by SQLite for each row: known ones without a call into Python code."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def __missing__(self, text: object) -> int:
+        found = self[text] = self._names.intern(text)
+        return found
+
+
 class Reader:
     """One pass over an export's tables into a ``Capture``."""
 
     def __init__(self, export: Export, progress: Progress, limits: Limits) -> None:
         self.export, self.progress, self.limits = export, progress, limits
         self.capture = Capture("nsys-sqlite", names=Names(limits.max_name_chars))
-        export.connection.create_function("intern_text", 1, self._intern_text, deterministic=True)
-        self.string_ids: list[Column] = []
+        self.nvtx_share = 0.0
 
     def read(self) -> Capture:
         capture = self.capture
         self._read_metadata()
-        gpu, api, nvtx, sync = self._gpu(), self._api(), self._nvtx(), self._sync()
+        with ThreadPoolExecutor(1) as second:  # SQLite works without Python's lock: two large tables at a time
+            ranges = second.submit(self._read_ranges)
+            gpu, api, sync = self._gpu(), self._api(), self._sync()
+            nvtx = self._nvtx(ranges)
         self._name_strings([*gpu, api, nvtx])
         capture.gpu = concatenate(gpu, GPU_COLUMNS)
         capture.api = concatenate([api], API_COLUMNS)
@@ -147,6 +161,9 @@ class Reader:
         table = self.export.integers(
             name, columns, lambda share: self.progress(int(low + (high - low) * share), f"reading {what}")
         )
+        return self._counted(name, table, what)
+
+    def _counted(self, name: str, table: Table, what: str) -> Table:
         if not len(table["start"]):
             self.capture.not_captured.append(what)
         self.capture.counts[name] = len(table["start"])
@@ -179,8 +196,20 @@ class Reader:
     def _api(self) -> Table:
         return self._timed(CUPTI + "RUNTIME", API, (31, 55), "CUDA API calls", "thread")
 
-    def _nvtx(self) -> Table:
-        table = self._table("NVTX_EVENTS", NVTX, (55, 85), "NVTX ranges")
+    def _read_ranges(self) -> Table:
+        """The NVTX table through a connection of its own: runs beside the other tables."""
+        export = Export(self.export.path, self.limits)
+        try:
+            export.connection.create_function("intern_text", 1, Interned(self.capture.names).__getitem__)
+            return export.integers("NVTX_EVENTS", NVTX, lambda share: setattr(self, "nvtx_share", share))
+        finally:
+            export.close()
+
+    def _nvtx(self, ranges: Future[Table]) -> Table:
+        while not ranges.done():
+            wait([ranges], timeout=0.5)
+            self.progress(int(57 + 30 * self.nvtx_share), "reading NVTX ranges")
+        table = self._counted("NVTX_EVENTS", ranges.result(), "NVTX ranges")
         self._name_domains(table)
         wanted = np.isin(table["style"], (NVTX_PUSH_POP, NVTX_START_END, NVTX_MARK)) & (table["start"] != NULL)
         table = {key: column[wanted] for key, column in table.items()}
@@ -200,7 +229,7 @@ class Reader:
                 self.capture.domain_names[int(table["domain"][index])] = self.capture.names.texts[text]
 
     def _sync(self) -> Table:
-        table = self._timed(CUPTI + "SYNCHRONIZATION", SYNC, (85, 87), "synchronisation", "process")
+        table = self._timed(CUPTI + "SYNCHRONIZATION", SYNC, (55, 57), "synchronisation", "process")
         table["name"] = self._words(table["type"], lambda t: SYNC_WORDS.get(t, "Synchronize"))
         return table
 
@@ -208,9 +237,6 @@ class Reader:
         values, inverse = np.unique(codes, return_inverse=True)
         ids = np.array([self.capture.names.intern(word(int(value))) for value in values], np.int32)
         return ids[inverse] if len(values) else np.empty(0, np.int32)
-
-    def _intern_text(self, text: object) -> int:
-        return self.capture.names.intern(text)
 
     def _name_strings(self, tables: list[Table]) -> None:
         """Replace StringIds of kernels, calls and ranges by names; no other string of the file is read."""

@@ -37,12 +37,13 @@ def name_devices(export: Export, capture: Capture) -> None:
         for pid, cuda, gpu in export.texts("TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
     }
     mapped = device.copy()
-    pairs = (
-        np.unique(np.stack([process, device.astype(np.int64)]), axis=1) if len(device) else np.empty((2, 0), np.int64)
-    )
-    for owner, number in pairs.T.tolist():
+    owners, owner_of = np.unique(process, return_inverse=True)
+    numbers, number_of = np.unique(device, return_inverse=True)
+    pairs = owner_of * len(numbers) + number_of
+    for pair in np.flatnonzero(np.bincount(pairs)).tolist():
+        owner, number = int(owners[pair // len(numbers)]), int(numbers[pair % len(numbers)])
         if (gpu := mapping.get((pid_of(owner), number))) is not None:
-            mapped[(process == owner) & (device == number)] = gpu
+            mapped[pairs == pair] = gpu
     capture.gpu["device"] = mapped
     used = set(np.unique(mapped).tolist())
     for gpu_id, name in export.texts("TARGET_INFO_GPU", ("id", "name")):
