@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
 
 from campaigns.actions import NewCampaign
-from campaigns.models import Gate
+from campaigns.models import Gate, Policy
 from campaigns.presenters import choices
 from campaigns.proposers import registry
 from profiling.models import Region
@@ -25,6 +26,13 @@ class NewCampaignForm(forms.Form):
     hardware = forms.CharField(max_length=50, validators=[HARDWARE])
     agent = forms.ChoiceField()
     replay_directory = forms.CharField(max_length=1000, required=False)
+    model = forms.CharField(max_length=200, required=False)
+    endpoint = forms.CharField(max_length=40, required=False)
+    budget_tokens = forms.IntegerField(min_value=1_000, max_value=10**13, required=False)
+    budget_usd = forms.FloatField(min_value=0.01, max_value=1e7, required=False)
+    parallel = forms.IntegerField(min_value=1, max_value=64, required=False)
+    proposals_ahead = forms.IntegerField(min_value=1, max_value=64, required=False)
+    policy = forms.ChoiceField(choices=Policy.choices, required=False)
     rules = forms.CharField(max_length=50_000, required=False)
     gate = forms.ChoiceField(choices=Gate.choices)
     budget_attempts = forms.IntegerField(min_value=1, max_value=100_000)
@@ -45,6 +53,12 @@ class NewCampaignForm(forms.Form):
         cleaned = super().clean() or {}
         if cleaned.get("agent") == "replay" and not cleaned.get("replay_directory", "").strip():
             self.add_error("replay_directory", "Replay needs the folder that holds the candidates.")
+        if (
+            cleaned.get("agent") in registry.MODELS
+            and not cleaned.get("model", "").strip()
+            and not default_model(cleaned)
+        ):
+            self.add_error("model", "Say which model: its name at the endpoint.")
         return cleaned
 
     def as_new(self) -> NewCampaign:
@@ -65,9 +79,22 @@ class NewCampaignForm(forms.Form):
             budget_seconds=round(minutes * 60) if minutes else None,
             target_speedup=given["target_speedup"],
             region=given["region"],
+            budget_tokens=given["budget_tokens"],
+            budget_usd=given["budget_usd"],
+            parallel=given["parallel"] or 1,
+            proposals_ahead=given["proposals_ahead"],
+            policy=given["policy"] or Policy.TURNS,
         )
 
     def agent_options(self) -> dict[str, Any]:
+        if self.cleaned_data["agent"] in registry.MODELS:
+            named = {key: self.cleaned_data[key].strip() for key in ("model", "endpoint")}
+            return {key: value for key, value in named.items() if value}
         if self.cleaned_data["agent"] != "replay":
             return {}
         return {"directory": self.cleaned_data["replay_directory"].strip()}
+
+
+def default_model(cleaned: dict[str, Any]) -> str:
+    """The administrator's choice where a campaign names no model."""
+    return os.environ.get(f"{cleaned['agent'].upper()}_MODEL", "")

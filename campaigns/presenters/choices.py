@@ -13,6 +13,8 @@ from campaigns import catalog
 from campaigns.harness.problem import Problem, ProblemError, load_problem, read_folder
 from campaigns.models import Campaign
 from campaigns.proposers import registry
+from campaigns.proposers.base import ProposerError
+from campaigns.proposers.endpoints import named
 
 DEFAULT_RULES = Path(__file__).resolve().parent.parent / "context" / "rules" / "default.md"
 
@@ -80,3 +82,11 @@ def replay_folders() -> list[str]:
 
 def default_rules() -> str:
     return DEFAULT_RULES.read_text(encoding="utf-8")
+
+
+def endpoints() -> list[str]:
+    """Named model servers, of both protocols. A wrong setting lists none; using one says what is wrong."""
+    try:
+        return sorted({name for protocol in registry.MODELS for name in named(protocol)})
+    except ProposerError:
+        return []

@@ -11,7 +11,7 @@ from autoresearch_web import access
 from campaigns import actions
 from campaigns.actions import ActionError
 from campaigns.forms import NewCampaignForm
-from campaigns.models import Campaign, Gate
+from campaigns.models import Campaign, Gate, Policy
 from campaigns.presenters import choices
 from campaigns.proposers import registry
 from campaigns.proposers.base import ProposerError
@@ -78,6 +78,8 @@ def show(request: HttpRequest, form: NewCampaignForm, status: int = 200) -> Http
         "agents": choices.agents(),
         "hardware_kinds": choices.hardware(),
         "gates": Gate.choices,
+        "policies": Policy.choices,
+        "endpoints": choices.endpoints(),
         "replay_root": choices.replay_root(),
         "replay_folders": choices.replay_folders(),
         "region": region,

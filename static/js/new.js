@@ -3,7 +3,7 @@
 const agent = document.getElementById("id_agent");
 
 function showOptions() {
-  for (const field of document.querySelectorAll("[data-agent]")) field.hidden = field.dataset.agent !== agent.value;
+  for (const field of document.querySelectorAll("[data-agent]")) field.hidden = !field.dataset.agent.split(" ").includes(agent.value);
 }
 
 agent?.addEventListener("change", showOptions);

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from campaigns.context import library
-from campaigns.models import Lesson, ModelCall
+from campaigns.models import Campaign, Lesson, ModelCall
 from tests.factories import make_attempt, make_campaign, person
 
 pytestmark = pytest.mark.django_db
@@ -123,3 +123,47 @@ def test_spend_adds_up_and_says_what_is_unknown(client):
 
 def test_spend_without_any_call(client):
     assert "No model has been asked" in client.get("/spend/").content.decode()
+
+
+def new_campaign(**fields):
+    return {
+        "problem": "rmsnorm",
+        "idea": "One pass.",
+        "hardware": "cpu",
+        "rules": "",
+        "gate": "auto",
+        "budget_attempts": "5",
+        "later": "1",
+        **fields,
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_campaign_of_a_model_is_made_by_the_form(client, monkeypatch):
+    monkeypatch.setenv("OPENAI_ENDPOINTS", "local=http://127.0.0.1:9/v1")
+    assert 'value="local"' in client.get("/campaigns/new").content.decode()
+    fields = {"agent": "openai", "model": "qwen", "endpoint": "local", "budget_tokens": "50000", "policy": "bandit"}
+    answer = client.post("/campaigns/new", new_campaign(**fields))
+    assert answer.status_code == 302, answer.content.decode()
+    made = Campaign.objects.get()
+    assert made.agent_options == {"model": "qwen", "endpoint": "local"}
+    assert (made.budget_tokens, made.policy, made.proposals_ahead) == (50_000, "bandit", 3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"agent": "openai"}, "Say which model"),
+        ({"agent": "openai", "model": "m", "endpoint": "nope"}, "no endpoint"),
+        ({"agent": "anthropic", "model": "m"}, "Set ANTHROPIC_API_KEY"),
+        ({"agent": "openai", "model": "m", "budget_tokens": "5"}, "1000"),
+    ],
+)
+def test_what_cannot_run_is_told_and_kept(client, monkeypatch, fields, told):
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_ENDPOINTS"):
+        monkeypatch.delenv(name, raising=False)
+    answer = client.post("/campaigns/new", new_campaign(**fields))
+    assert answer.status_code == 422
+    text = answer.content.decode()
+    assert told in text
+    assert "One pass." in text
