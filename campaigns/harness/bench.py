@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import backends, cores
+from . import backends
 from .channel import Channel, Took
 from .errors import CandidateFailure, Infrastructure
 from .memory import Area, Place, layout
@@ -62,19 +62,16 @@ class Bench:
         self.reference: Channel | None = None
         self.baseline: Runner | None = None
 
-    def ready(self, core: int) -> None:
-        """Have both processes up, on their cores. A dead one is started again."""
+    def ready(self) -> None:
+        """Have both processes up. A dead one is started again."""
         if self.reference is None or self.reference.closed or self.reference.exited():
             self._start_reference()
         if self.baseline is None or self.baseline.channel.closed or self.baseline.channel.exited():
-            self._start_baseline(core)
+            self._start_baseline()
         assert self.reference is not None
         assert self.baseline is not None
         self._trusted(lambda: self.reference.wait_ready(START_LIMIT_S), "reference process")  # type: ignore[union-attr]
         self._trusted(self.baseline.load, f"baseline {self.baseline_name}")
-        # Also the reference: what it wrote then lies in the caches of the core that is timed, for every runner alike.
-        for pid in (self.reference.pid, self.baseline.channel.pid):
-            cores.pin(pid, {core})
 
     def _start_reference(self) -> None:
         if self.reference is not None:
@@ -90,7 +87,7 @@ class Bench:
         spec = Spec("reference_host", REFERENCE_LIMITS, files, "/problem", packages=True, config=config)
         self.reference = Channel(spec, lambda: self.should_stop())
 
-    def _start_baseline(self, core: int) -> None:
+    def _start_baseline(self) -> None:
         if self.baseline is not None:
             self.baseline.close()
         for stand in self.stands.values():
@@ -99,7 +96,7 @@ class Bench:
         source = CandidateSource(backend="torch", files={"kernel.py": self.problem.files[path]})
         built = backends.get("torch").build(source)
         self.baseline = Runner.start(
-            "baseline", self.problem, source, built, core, BASELINE_LIMITS, True, lambda: self.should_stop()
+            "baseline", self.problem, source, built, BASELINE_LIMITS, True, lambda: self.should_stop()
         )
 
     def _trusted(self, action: Callable[[], Any], who: str) -> Any:

@@ -68,16 +68,17 @@ def _read(path: Path) -> str:
 
 
 def guess_backend(files: Mapping[str, str]) -> str:
-    """The backend by suffix: .cpp, .cu; a Python file is ``triton`` when it imports triton, ``cutedsl`` when cutlass."""
+    """The backend by suffix: .cpp, .cu; a Python file is ``triton`` when it uses it, ``cutedsl`` when cutlass."""
     suffixes = {Path(name).suffix for name in files}
     if ".cu" in suffixes:
         return "cuda"
     if ".cpp" in suffixes:
         return "cpp"
     text = "\n".join(files[name] for name in files if name.endswith(".py"))
-    for module, backend in (("triton", "triton"), ("cutlass", "cutedsl")):
-        if re.search(rf"^\s*(?:import|from)\s+{module}\b", text, re.MULTILINE):
-            return backend
+    if re.search(r"^\s*import\s+cutlass|^\s*from\s+cutlass\b", text, re.MULTILINE):
+        return "cutedsl"
+    if re.search(r"\btriton\.(?:jit|language|autotune)\b|^\s*from\s+triton\b", text, re.MULTILINE):
+        return "triton"
     if ".py" in suffixes:
         return "torch"
     raise CandidateError("no .py, .cpp or .cu file among the sources: name the backend")

@@ -77,7 +77,11 @@ class Channel:
         self._hello = secrets.token_hex(8)
         self.started = sandbox.start(spec, self._hello, extra_fds)
         self._pid: int | None = None
-        self._is_urgent = False
+        self.urgent = False
+        """Whether its blocks come before everything else on their core, and so does this side."""
+        self._hurries = False
+        self.max_threads: int | None = None
+        """More threads than this, or a second process, end it. None: as many as the limits allow."""
 
     def wait_ready(self, limit_s: float) -> None:
         """Wait until the role inside is ready. Asked again, it returns at once."""
@@ -122,19 +126,20 @@ class Channel:
     def timed(self, word: str, nonce: str, limit_s: float) -> Took:
         """Say go; how long until the answer came, by two clocks."""
         pid = self.pid
-        self._urgent(pid, True)
+        self._hurry(pid, self.urgent)
         try:
             took, data = self._clocked(word, _cpu_clock(pid), limit_s)
         finally:
-            self._urgent(pid, False)
+            self._hurry(pid, False)
         if self._read(data, nonce).get("word") != word:
             raise CandidateFailure("launch_failed", "answered before it was told to start: a forged reply")
         return took
 
-    def _urgent(self, pid: int, yes: bool) -> None:
-        cores.urgent(pid, yes)
-        cores.urgent(0, yes)
-        self._is_urgent = yes
+    def _hurry(self, pid: int, yes: bool) -> None:
+        if yes or self._hurries:
+            cores.urgent(pid, yes)
+            cores.urgent(0, yes)
+            self._hurries = yes
 
     def _clocked(self, word: str, clock: int, limit_s: float) -> tuple[Took, bytes]:
         try:
@@ -203,15 +208,19 @@ class Channel:
         if self.should_stop():
             self.close()
             raise Stopped
-        if self._is_urgent and elapsed_s > URGENT_S and self._pid is not None:
-            self._urgent(self._pid, False)
+        if self._hurries and elapsed_s > URGENT_S and self._pid is not None:
+            self._hurry(self._pid, False)
         if elapsed_s > limit_s:
+            used = f", with {self.memory_bytes()[0] >> 20} MiB of memory by then" if self._pid is not None else ""
             self.close()
-            raise CandidateFailure("timed_out", f"{what} took more than {limit_s:.1f} s: ended")
+            raise CandidateFailure("timed_out", f"{what} took more than {limit_s:.1f} s: ended{used}")
         if self.started.process.poll() is not None:
             raise CandidateFailure(*self._death(f"during {what}"))
         if self._pid is None:
             return
+        if self.max_threads is not None and (extra := self.extra_words()):
+            self.close()
+            raise CandidateFailure("flagged", extra)
         private, shared = self.memory_bytes()
         limit = self.spec.limits.memory_bytes
         if private > limit or shared > self.mapped_bytes + SHARED_ALLOWANCE_BYTES:
@@ -245,6 +254,13 @@ class Channel:
             with contextlib.suppress(OSError):
                 count += len(os.listdir(f"/proc/{pid}/task"))
         return count
+
+    def extra_words(self) -> str:
+        """What it runs in beyond one process and the threads that it is allowed; nothing when that is all."""
+        processes, threads = len(self.processes()) - 1, self.threads() - (self.max_threads or 1)
+        if processes > 0:
+            return f"it runs in {processes + 1} processes: a kernel has one, and one core is timed"
+        return f"it runs in {threads} more threads: one core and one thread are timed" if threads > 0 else ""
 
     def freeze(self) -> None:
         """Stop all its processes, and wait until they are: what is in memory now is what its calls left."""

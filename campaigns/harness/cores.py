@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 
 from .errors import Infrastructure, Stopped
 
+WAIT_S = 600.0
+
 
 def timing_cores() -> list[int]:
     """The cores that may be timed: all but the first, where there is more than one."""
@@ -19,11 +21,8 @@ def timing_cores() -> list[int]:
 
 
 def _open(core: int) -> int:
-    path = os.path.join(tempfile.gettempdir(), f"autoresearch-core-{core}.lock")
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
-    with contextlib.suppress(OSError):
-        os.fchmod(fd, 0o666)
-    return fd
+    path = os.path.join(tempfile.gettempdir(), f"autoresearch-{os.getuid()}-core-{core}.lock")
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 @contextlib.contextmanager

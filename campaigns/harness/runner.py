@@ -74,11 +74,9 @@ class Runner:
     source: CandidateSource
     channel: Channel
     load_config: dict[str, Any]
-    base_threads: int = 1
     slots: dict[str, OutputSlot] = field(default_factory=dict)
     loaded: bool = False
-    max_threads: int = 1
-    max_processes: int = 1
+    trusted: bool = False
 
     @classmethod
     def start(
@@ -87,27 +85,30 @@ class Runner:
         problem: Problem,
         source: CandidateSource,
         built: backends.Built,
-        core: int,
         limits: Limits | None = None,
-        compiler: bool = False,
+        trusted: bool = False,
         should_stop: Callable[[], bool] | None = None,
     ) -> Runner:
-        """Start the sandbox and return at once; ``load`` waits for it."""
-        spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), (core,))
-        spec.compiler = compiler
+        """Start the sandbox and return at once; ``load`` waits for it.
+
+        A ``trusted`` one (the baseline) has a compiler at hand and may use threads while it builds.
+        """
+        spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), ())
+        spec.compiler = trusted
         channel = Channel(spec, should_stop)
         config = {"path": f"{spec.folder}/{built.entry}", "folder": spec.folder}
-        return cls(who, problem, source, channel, config)
+        return cls(who, problem, source, channel, config, trusted=trusted)
 
     def load(self) -> None:
         """Load the code into the process: from here on it is not trusted."""
         if not self.loaded:
             self.channel.wait_ready(START_LIMIT_S)
-            self.base_threads = self.max_threads = self.channel.threads()
+            if not self.trusted:
+                self.channel.max_threads = self.channel.threads()
             self.channel.ask("load", LOAD_LIMIT_S, **self.load_config)
             self.loaded = True
-            self._look()
             self.channel.freeze()
+            self._look()
 
     def map(self, workload: Workload, inputs: Sequence[InputSlot]) -> None:
         """Give the process those slots of a workload that it does not have yet."""
@@ -169,12 +170,8 @@ class Runner:
 
     def _look(self) -> None:
         """Count what runs in its sandbox. One core is timed: a kernel has one thread in one process."""
-        self.max_threads = max(self.max_threads, self.channel.threads())
-        self.max_processes = max(self.max_processes, len(self.channel.processes()))
-
-    @property
-    def extra_threads(self) -> int:
-        return self.max_threads - self.base_threads
+        if not self.trusted and (extra := self.channel.extra_words()):
+            raise CandidateFailure("flagged", extra)
 
     def close(self) -> None:
         self.channel.close()

@@ -39,7 +39,6 @@ class Correctness:
         assert bench is not None
         runner = evaluation.candidate_runner = evaluation.start_candidate()
         runner.load()
-        evaluation.check_threads(runner)
         ordered = sorted(evaluation.workloads, key=lambda w: input_bytes(evaluation, w.name))
         evidence: dict[str, Any] = {"draws": DRAWS * SLOTS, "repeats": REPEATS + 1, "edges": {}}
         for done, workload in enumerate(ordered):
@@ -127,7 +126,6 @@ class WorkloadCheck:
         self.runner.map(self.workload, slots)
         limit_s = self.evaluation.block_limit_s(self.limit_s)
         self.runner.block([s.name for s in slots], self.stand.poison, limit_s)
-        self.evaluation.check_threads(self.runner)
         for slot in slots:
             self.compare(slot, expected.get(slot.name))
 

@@ -1,0 +1,9 @@
+// Does not build.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int LANES = 16;
+
+extern "C" void run(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    y[0] = undeclared;
+}

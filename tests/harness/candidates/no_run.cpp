@@ -1,0 +1,7 @@
+// Has no entry point.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int LANES = 16;
+
+extern "C" void walk(const float*) {}

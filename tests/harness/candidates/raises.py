@@ -1,0 +1,5 @@
+"""Raises."""
+
+
+def run(x, w, y):
+    raise ValueError("no such luck")

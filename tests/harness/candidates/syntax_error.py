@@ -1,0 +1,4 @@
+"""Does not parse."""
+
+def run(x, w, y)
+    pass

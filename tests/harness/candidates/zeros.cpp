@@ -1,0 +1,9 @@
+// Writes zeros.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int LANES = 16;
+
+extern "C" void run(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows * columns; ++i) y[i] = 0;
+}

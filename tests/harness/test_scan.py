@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from campaigns.harness.candidate import load_candidate
+from campaigns.harness.request import CandidateSource
+from campaigns.harness.scan import scan
+
+BUNDLED = Path(__file__).parents[2] / "campaigns" / "problems"
+
+
+def blocked(text: str, name: str) -> list[str]:
+    found = scan(CandidateSource(backend="cpp" if name.endswith(".cpp") else "torch", files={name: text}))
+    return [f"{f.rule}:{f.line}" for f in found if f.severity == "block"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('void f() { system("x"); }', "process:1"),
+        ("int fork();\nint f() { return fork(); }", "process:2"),
+        ("void f() { std::exit(0); }", "process:1"),
+        ("void f() { ::open(0, 0); }", "files:1"),
+        ("void f() { auto p = &fopen; }", "files:1"),
+        ("void f() { std::ofstream out; }", "files:1"),
+        ("void f() { std::thread t(g); }", "threads:1"),
+        ("void f() { auto a = std::async(g); }", "threads:1"),
+        ("void f() {\n#pragma omp parallel for\n}", "threads:2"),
+        ("void f() { socket(2, 1, 0); }", "network:1"),
+        ('void f() { dlopen("x", 1); }', "loading:1"),
+        ("__attribute__((constructor)) void f() {}", "loading:1"),
+        ("[[gnu::constructor]] void f() {}", "loading:1"),
+        ('void f() { asm volatile("syscall"); }', "syscall:1"),
+        ('asm(".incbin \\"/etc/passwd\\"");', "syscall:1"),
+        ('#include "/etc/passwd"', "files:1"),
+        ('#include "../../secret"', "files:1"),
+    ],
+)
+def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
+    assert rule in blocked(text, "kernel.cpp")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '// system("x")\n/* fork(); */ const char* s = "std::thread t;";',
+        'auto s = R"(system("x"))";',
+        "void open(int) { } void f() { open(1); }",
+        "struct S { void kill(); int open; }; void f(S s) { s.kill(); s.open = 1; }",
+        "float signal[4]; void f() { signal[0] = 1; }",
+        "#include <thread>\nvoid f() {}",
+        "#pragma omp simd\nvoid f() {}",
+        "void f() { mine::exit(1); }",
+        "int clone = 3; int g() { return clone + 1; }",
+        "static std::vector<float> scratch; void f() { scratch.resize(4); }",
+        "constexpr int num_stages = 2;",
+        "void f() { std::this_thread::yield(); }",
+        'void f() { asm volatile("" ::: "memory"); }',
+    ],
+)
+def test_ordinary_cpp_passes(text: str):
+    assert blocked(text, "kernel.cpp") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("import ctypes", "native:1"),
+        ("from subprocess import run as r", "process:1"),
+        ("import os as o\no.system('x')", "process:2"),
+        ("from os import system", "process:1"),
+        ("import threading", "threads:1"),
+        ("import torch\ntorch.set_num_threads(4)", "threads:2"),
+        ("import urllib.request", "network:1"),
+        ("open('x')", "files:1"),
+        ("import torch\ntorch.save(1, 'x')", "files:2"),
+        ("import gc", "frames:1"),
+        ("import sys\nsys._getframe()", "frames:2"),
+        ("def run(x):\n    x.__class__.__subclasses__()", "frames:2"),
+        ("eval('1')", "loading:1"),
+        ("from torch.utils.cpp_extension import load_inline", "loading:1"),
+        ("import torch\ntorch.cuda.synchronize = print", "patching:2"),
+        ("import time\ntime.perf_counter = lambda: 0", "patching:2"),
+        ("import torch\nsetattr(torch, 'mm', print)", "patching:2"),
+        ("import torch\ns = torch.cuda.Stream()", "streams:2"),
+        ("kept = {}\ndef run(x, y):\n    kept[x.data_ptr()] = 1", "state-by-identity:3"),
+        ("def run(x, y, kept={}):\n    kept[id(x)] = 1", "state-by-identity:2"),
+    ],
+)
+def test_what_no_kernel_needs_is_blocked_in_python(text: str, rule: str):
+    assert rule in blocked(text, "kernel.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "try:\n    import triton\nexcept ImportError:\n    triton = None",
+        "def run(x, y):\n    pass",
+        "num_stages = 2\ntime = 3\nopen_rows = 4",
+        '"""eval(), open(), subprocess and ctypes are words."""\n# import gc',
+        "import torch\n\nbuffers = {}\n\ndef run(x, y):\n    buffers.setdefault(x.shape, torch.empty_like(x))",
+        "import torch\ntorch.backends.cuda.matmul.allow_tf32 = False",
+        "class A:\n    def open(self): ...\n\ndef run(x, y):\n    A().open()",
+        "import torch\n\n@torch.compile\ndef f(x):\n    return x",
+        "def compile(x):\n    return x\n\ncompile(1)",
+        "import time\nimport os\nSIZE = int(os.environ.get('SIZE', '1'))",
+    ],
+)
+def test_ordinary_python_passes(text: str):
+    assert blocked(text, "kernel.py") == []
+
+
+def test_state_by_shape_is_a_warning():
+    text = "kept = {}\ndef run(x, y):\n    kept[x.shape] = 1"
+    found = scan(CandidateSource(backend="torch", files={"kernel.py": text}))
+
+    assert [(f.rule, f.severity, f.line) for f in found] == [("state", "warning", 3)]
+
+
+@pytest.mark.parametrize("path", sorted(BUNDLED.glob("*/start/*")), ids=lambda p: f"{p.parent.parent.name}-{p.name}")
+def test_no_bundled_start_kernel_is_blocked(path: Path):
+    assert [f for f in scan(load_candidate(path)) if f.severity == "block"] == []
+
+
+def test_source_that_does_not_parse_breaks_nothing():
+    assert blocked("def f(:\n", "kernel.py") == []
+    assert blocked('"unclosed \'x R"(', "kernel.cpp") == []
