@@ -14,18 +14,21 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from . import cores
 from .bench import Bench, Stand
 from .channel import Took
+from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
 from .problem import Workload
 from .report import Finding, Ratio
 from .runner import InputSlot, Runner
-from .stages.base import Evaluation
-from .stages.correctness import compare_slot
 from .statistics import Estimate, centre_of, combine
+
+if TYPE_CHECKING:
+    from .stages.base import Evaluation
 
 BASELINE, INCUMBENT, SECOND, CANDIDATE = "baseline", "incumbent", "incumbent again", "candidate"
 ORDERS = ((0, 1, 3, 2), (1, 2, 0, 3), (2, 3, 1, 0), (3, 0, 2, 1))
@@ -287,7 +290,7 @@ class Session:
         for slot in lane.slots:
             by_reference = slot is spot and (lane.stand.expect_s < SPOT_CHECK_S or lane.generation == 1)
             expected = self.bench.expect(lane.stand, slot) if by_reference else None
-            found = compare_slot(self.evaluation, self.bench, lane.stand, self.candidate, slot, expected)
+            found = compare_slot(self.evaluation.problem, self.bench, lane.stand, self.candidate, slot, expected)
             if not found.passed:
                 raise CandidateFailure("incorrect", f"{lane.stand.workload.name}: in a timed call, {found.detail}")
             self.checked += 1

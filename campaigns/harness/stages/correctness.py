@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..accuracy import Comparison, agrees, compare, rms
+from ..accuracy import Comparison, rms
 from ..bench import Bench, Stand
+from ..comparing import against, compare_slot
 from ..errors import CandidateFailure
-from ..memory import Area, as_float64
+from ..memory import Area
 from ..report import Finding
-from ..runner import InputSlot, OutputSlot, Poison, Runner
+from ..runner import InputSlot, Poison, Runner
 from .base import Evaluation
 
 DRAWS = 3
@@ -109,7 +110,7 @@ class WorkloadCheck:
         if first:
             assert self.bench.baseline is not None
             outputs = self.bench.baseline.slots
-            results = [against(self.evaluation, self.stand, outputs[name], found[name]) for name in found]
+            results = [against(self.problem, self.stand, outputs[name], found[name]) for name in found]
             self.stand.baseline_right = all(r.passed for r in results)
         self.limit_s = max(MIN_LIMIT_S, BASELINE_FACTOR * self.stand.baseline_s * len(slots))
         return found
@@ -130,7 +131,7 @@ class WorkloadCheck:
             self.compare(slot, expected.get(slot.name))
 
     def compare(self, slot: InputSlot, expected: dict[str, NDArray[Any]] | None) -> None:
-        found = compare_slot(self.evaluation, self.bench, self.stand, self.runner, slot, expected)
+        found = compare_slot(self.problem, self.bench, self.stand, self.runner, slot, expected)
         if not found.passed:
             raise CandidateFailure("incorrect", found.detail)
         if found.error >= self.worst.error:
@@ -176,7 +177,7 @@ class WorkloadCheck:
     def baseline_passes(self, slot: InputSlot, expected: dict[str, NDArray[Any]]) -> bool:
         self.bench.run_baseline(self.stand, [slot])
         assert self.bench.baseline is not None
-        return against(self.evaluation, self.stand, self.bench.baseline.slots[slot.name], expected).passed
+        return against(self.problem, self.stand, self.bench.baseline.slots[slot.name], expected).passed
 
     def explained(self, failure: CandidateFailure) -> CandidateFailure:
         """A crash may come from writing to an input, which is read-only here: tried again where that is possible."""
@@ -198,48 +199,3 @@ class WorkloadCheck:
         finally:
             self.evaluation.close_runner(runner)
         return not np.array_equal(copy.area.bytes, slot.area.bytes)
-
-
-def against(evaluation: Evaluation, stand: Stand, outputs: OutputSlot, expected: dict[str, NDArray[Any]]) -> Comparison:
-    """Every output against what is expected; the worst of them."""
-    worst = Comparison(True, 0.0)
-    specs = {s.name: s for s in evaluation.problem.outputs}
-    for place in outputs.places:
-        t = evaluation.problem.tolerance_for(specs[place.name], stand.workload)
-        found = compare(as_float64(outputs.tensor(place), place.dtype), expected[place.name], t)
-        if not found.passed:
-            return Comparison(False, found.error, f"output {place.name}: {found.detail}")
-        worst = max(worst, found, key=lambda c: c.error)
-    return worst
-
-
-def near(evaluation: Evaluation, stand: Stand, outputs: OutputSlot, other: OutputSlot) -> bool:
-    """Whether two runners' outputs are within twice the tolerance, as they are when both are right."""
-    specs = {s.name: s for s in evaluation.problem.outputs}
-    for place, place_of_other in zip(outputs.places, other.places, strict=True):
-        t = 2.0 * evaluation.problem.tolerance_for(specs[place.name], stand.workload)
-        a, b = outputs.tensor(place), other.tensor(place_of_other)
-        if place.dtype != "float32":
-            a, b = as_float64(a, place.dtype), as_float64(b, place.dtype)
-        if not agrees(a, b, t):
-            return False
-    return True
-
-
-def compare_slot(
-    evaluation: Evaluation,
-    bench: Bench,
-    stand: Stand,
-    runner: Runner,
-    slot: InputSlot,
-    expected: dict[str, NDArray[Any]] | None,
-) -> Comparison:
-    """Against the reference where it is known; else against the baseline, and where they differ by the reference."""
-    outputs = runner.slots[slot.name]
-    if expected is None:
-        assert bench.baseline is not None
-        other = bench.baseline.slots[slot.name]
-        if near(evaluation, stand, outputs, other):
-            return Comparison(True, 0.0)
-        expected = bench.expect(stand, slot)
-    return against(evaluation, stand, outputs, expected)
