@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 from django.core.asgi import get_asgi_application
 
@@ -13,12 +14,12 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
-from campaigns.mcp.http import McpOverHttp
+from campaigns.mcp.http import App, McpOverHttp
 from campaigns.urls import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": McpOverHttp(otherwise=pages),
+        "http": McpOverHttp(otherwise=cast(App, pages)),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -53,7 +53,8 @@ def cancel(ticket: str) -> None:
 
 
 def report_of(ticket: str) -> bytes | None:
-    return broker().get(f"evaluation:{ticket}:report")
+    report = broker().get(f"evaluation:{ticket}:report")
+    return report.encode() if isinstance(report, str) else report
 
 
 def forget(ticket: str) -> None:

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from autoresearch_web import access
 from campaigns import library
 from campaigns.harness.errors import ProblemError
 from campaigns.library import shelf
@@ -57,7 +58,7 @@ def withdraw(request: HttpRequest, pk: int) -> HttpResponse:
     kernel = get_object_or_404(Kernel.objects.select_related("review__attempt__campaign"), pk=pk)
     reason = request.POST.get("reason", "")
     done = f"Withdrawn: {kernel}. Exports that hold it are marked below."
-    return act_and_tell(request, lambda: library.withdraw(kernel, request.user, reason), done, "/kernels/")
+    return act_and_tell(request, lambda: library.withdraw(kernel, access.person(request), reason), done, "/kernels/")
 
 
 @require_POST
@@ -68,7 +69,7 @@ def export(request: HttpRequest) -> HttpResponse:
     try:
         made = library.export(
             request.POST.get("form", "package"),
-            request.user,
+            access.person(request),
             operators=operators or None,
             name=request.POST.get("name", "").strip() or "approved_kernels",
             fallbacks=fallbacks,

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST, require_safe
 
+from autoresearch_web import access
 from campaigns.actions import ActionError
 from campaigns.harness.errors import ProblemError
 from campaigns.models import StackMeasurement
@@ -33,7 +34,7 @@ def part(request: HttpRequest, name: str) -> HttpResponse:
 def measure(request: HttpRequest, name: str) -> HttpResponse:
     known(name)
     done = f"{name} is being measured. It takes a minute or more; this page shows it by itself."
-    return act_and_tell(request, lambda: stacking.ask(name, request.user), done, "/stack/")
+    return act_and_tell(request, lambda: stacking.ask(name, access.person(request)), done, "/stack/")
 
 
 @require_POST
