@@ -30,6 +30,7 @@ def run_import(
     """
     command = [sys.executable, "-m", "profiling.importers", str(file), str(store), "--name", name]
     command += ["--seconds", str(seconds), "--memory-bytes", str(memory_bytes)]
+    command += ["--parent", str(os.getpid())]
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
 import resource
 import signal
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1
 
 
-def confine(memory_bytes: int, seconds: int) -> None:
+def confine(memory_bytes: int, seconds: int, parent: int) -> None:
     """Limits of this process. The wall-clock limit is ``Limits.seconds`` and, above it, the parent's."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
@@ -26,6 +27,8 @@ def confine(memory_bytes: int, seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 5))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent and os.getppid() != parent:
+        sys.exit("the process that started this import has ended")  # it did before it could be tied to this one
 
 
 def say(**message: Any) -> None:
@@ -40,8 +43,9 @@ def main() -> int:
     parser.add_argument("--name", default="")
     parser.add_argument("--memory-bytes", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=900)
+    parser.add_argument("--parent", type=int, default=0, help="end with the process of this id")
     options = parser.parse_args()
-    confine(options.memory_bytes, options.seconds)
+    confine(options.memory_bytes, options.seconds, options.parent)
     from profiling.importers import Limits, Refused, import_profile
 
     try:
