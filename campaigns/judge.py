@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from campaigns.harness.gate import clears, noise_band
+from campaigns.harness.gate import clears, floor_for, noise_band
 from campaigns.harness.report import Finding, Ratio, Report, WorkloadResult
 
 
@@ -52,11 +52,12 @@ def judge(report: Report, policy: Policy | None = None) -> Judgement:
 
 def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:
     """Kept, stacked or reverted: what the speed over the incumbent says."""
-    band = noise_band(report.noise)
+    floor = floor_for(report.host.kind)
+    band = noise_band(report.noise, floor)
     gain = f"{over.value:.3f}× over the incumbent ({over.lo:.3f} to {over.hi:.3f}), noise ±{band:.1%}"
     if over.hi < 1 - band:
         return "reverted", f"slower: {gain}"
-    if not clears(over, report.noise):
+    if not clears(over, report.noise, floor=floor):
         return ("stacked" if over.lo > 1 - band else "reverted"), f"not told apart from the incumbent: {gain}"
     if slow := [row for row in report.workloads if is_worse(row, policy)]:
         return "reverted", f"faster overall, {gain}; but {describe(slow[0])}"
@@ -65,7 +66,7 @@ def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:
         return "reverted", f"{gain}; it was not confirmed in fresh processes"
     if not confirmation.correct:
         return "incorrect", f"wrong in fresh processes: {confirmation.detail}"
-    if not clears(confirmation.over_incumbent, confirmation.noise):
+    if not clears(confirmation.over_incumbent, confirmation.noise, floor=floor):
         return "reverted", f"{gain}; but it {confirmation.detail}"
     return "kept", f"{gain}; confirmed in fresh processes"
 

@@ -10,18 +10,21 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import HARNESS_VERSION, backends, candidate, cores
+from . import HARNESS_VERSION, backends, candidate, place
 from .bench import Bench
 from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
+from .gpu import devices, peaks
+from .gpu.bench import GpuBench, close_spares
 from .hosts import this_host
 from .problem import Problem, load_problem
-from .report import Outcome, Report, StageResult, Status, WorkloadResult
+from .report import Finding, Outcome, Report, StageResult, Status, WorkloadResult
 from .request import CandidateSource, EvaluationRequest
 from .stages import Evaluation, Skip, Stage, in_order
 
 log = logging.getLogger(__name__)
 Progress = Callable[[str, str], None]
-_benches: dict[tuple[str, str, str], Bench] = {}
+_benches: dict[tuple[str, str, str], Bench | GpuBench] = {}
+FIRST_ON_BENCH = {"cpu": "correctness", "cuda": "engagement"}
 _lock = threading.Lock()
 """One evaluation at a time in a process: the warm processes answer one question at a time."""
 
@@ -49,16 +52,14 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
     try:
         problem = load_problem(request.problem_files)
         evaluation = _prepare(request, problem, progress, should_stop)
-        with cores.reserved(should_stop, request.time_limit_s) as core:
-            evaluation.core = core
+        with _place(evaluation), _closing(evaluation):
             evaluation.deadline = time.monotonic() + request.time_limit_s
-            with _closing(evaluation):
-                _run_stages(evaluation, in_order(), stages)
+            _run_stages(evaluation, in_order(evaluation), stages)
         outcome, summary = "measured", _summary(evaluation, stages)
     except CandidateFailure as failure:
         outcome, summary = failure.outcome, failure.message
-        if evaluation is not None and failure.log:
-            evaluation.build_log = failure.log
+        if evaluation is not None:
+            _explain(evaluation, failure)
     except CandidateError as error:
         outcome, summary = "build_failed", str(error)
     except ProblemError as error:
@@ -70,17 +71,27 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
     return _report(request, problem, evaluation, stages, outcome, summary, time.monotonic() - began)
 
 
+def _explain(evaluation: Evaluation, failure: CandidateFailure) -> None:
+    """Keep a failed build's log; and have a finding for whatever ended it as flagged."""
+    evaluation.build_log = failure.log or evaluation.build_log
+    if failure.outcome == "flagged" and not any(f.severity == "block" for f in evaluation.findings):
+        evaluation.findings.append(Finding(rule="threads", severity="block", evidence=failure.message))
+
+
 def _prepare(
     request: EvaluationRequest, problem: Problem, progress: Progress, should_stop: Callable[[], bool]
 ) -> Evaluation:
     backend = backends.get(request.candidate.backend)
     candidate.entry_path(request.candidate)
-    device = backend.devices[0]
+    device = place.device_for(request, backend, problem)
     if request.mode not in ("full", "visible", "check"):
         raise Infrastructure(f"mode {request.mode!r} is none of full, visible, check")
     if request.baseline not in problem.baselines:
         raise ProblemError(f"no baseline {request.baseline!r}: there are {', '.join(problem.baselines)}")
     workloads = [w for w in problem.workloads_on(device) if request.mode != "visible" or not w.hidden]
+    untimed = place.untimed(backend, device)
+    if untimed:
+        workloads = place.small_ones(problem, workloads)
     if not workloads:
         raise ProblemError(f"no workload for device {device}, on which the {backend.name} backend runs")
     evaluation = Evaluation(
@@ -92,6 +103,8 @@ def _prepare(
         progress=progress,
         should_stop=should_stop,
         deadline=time.monotonic() + request.time_limit_s,
+        untimed=untimed,
+        patience=place.PATIENCE if untimed else 1.0,
     )
     for w in workloads:
         evaluation.results[w.name] = WorkloadResult(name=w.name, hidden=w.hidden, axes=w.axes)
@@ -109,8 +122,8 @@ def start_kernel(problem: Problem, backend: str) -> CandidateSource | None:
 def _run_stages(evaluation: Evaluation, stages: list[Stage], results: list[StageResult]) -> None:
     for stage in stages:
         evaluation.progress(stage.name, "")
-        if stage.name == "correctness":
-            evaluation.bench = _bench(evaluation)
+        if stage.name == FIRST_ON_BENCH[evaluation.device]:
+            _warm_up(evaluation)
         began = time.monotonic()
         try:
             evaluation.checkpoint()
@@ -134,17 +147,24 @@ def _result(
     return StageResult(name=stage.name, status=status, detail=detail, seconds=seconds, evidence=evidence or {})
 
 
-def _bench(evaluation: Evaluation) -> Bench:
+def _warm_up(evaluation: Evaluation) -> None:
     """The warm bench of this problem; that of another problem makes room for it."""
     key = (evaluation.problem.sha256, evaluation.device, evaluation.request.baseline)
     if key not in _benches:
         _drop_benches()
-        _benches[key] = Bench(evaluation.problem, evaluation.device, evaluation.request.baseline)
+        made = GpuBench if evaluation.gpu else Bench
+        _benches[key] = made(evaluation.problem, evaluation.gpu or evaluation.device, key[2])  # type: ignore[arg-type]
     bench = _benches[key]
     bench.should_stop = evaluation.should_stop
-    evaluation.progress("correctness", "starting the reference and the baseline")
-    bench.ready(evaluation.core)
-    return bench
+    evaluation.progress(FIRST_ON_BENCH[evaluation.device], "starting the reference and the baseline")
+    if isinstance(bench, GpuBench):
+        assert evaluation.gpu is not None
+        bench.ready()
+        evaluation.gpu_bench = bench
+        evaluation.peaks = peaks.of(evaluation.gpu, str(bench.facts.get("torch")), bench.spares)
+    else:
+        bench.ready()
+        evaluation.bench = bench
 
 
 def _drop_benches() -> None:
@@ -152,9 +172,23 @@ def _drop_benches() -> None:
         _benches.popitem()[1].close()
 
 
-atexit.register(_drop_benches)
-close = _drop_benches
-"""End the warm processes. They end with this process in any case."""
+def close() -> None:
+    """End the warm processes. They end with this process in any case."""
+    _drop_benches()
+    close_spares()
+
+
+atexit.register(close)
+
+
+@contextlib.contextmanager
+def _place(evaluation: Evaluation) -> Iterator[None]:
+    """A GPU of its own while the block runs. A core is held only while it is timed."""
+    if evaluation.device != "cuda":
+        yield
+        return
+    with devices.reserved(evaluation.should_stop, evaluation.request.time_limit_s) as evaluation.gpu:
+        yield
 
 
 @contextlib.contextmanager
@@ -165,6 +199,8 @@ def _closing(evaluation: Evaluation) -> Iterator[None]:
     finally:
         for runner in list(evaluation.runners):
             evaluation.close_runner(runner)
+        for on_gpu in list(evaluation.gpu_runners):
+            evaluation.close_gpu(on_gpu)
 
 
 def _summary(evaluation: Evaluation, stages: list[StageResult]) -> str:
@@ -197,7 +233,7 @@ def _report(
         backend=request.candidate.backend,
         mode=request.mode,
         harness_version=HARNESS_VERSION,
-        host=this_host(evaluation.device if evaluation else "cpu"),
+        host=this_host("cpu", evaluation.gpu, evaluation.peaks) if evaluation else this_host("cpu"),
         stages=stages,
         workloads=list(evaluation.results.values()) if evaluation else [],
         findings=evaluation.findings if evaluation else [],
@@ -205,6 +241,7 @@ def _report(
         over_incumbent=measured.over_incumbent if measured else None,
         noise=measured.noise if measured else None,
         confirmation=evaluation.confirmation if evaluation else None,
+        engagement=evaluation.engagement if evaluation else [],
         build_log=evaluation.build_log if evaluation else "",
         output="\n".join(evaluation.outputs) if evaluation else "",
         seconds=round(seconds, 3),

@@ -6,6 +6,8 @@ from .report import Ratio
 
 MIN_NOISE = 0.01
 """No band on a shared CPU is believed to be narrower than 1 %, whatever one A/A pair shows."""
+MIN_NOISE_GPU = 0.0025
+"""The same of a GPU that is alone, timed by CUDA graphs: docs/results/harness-h200.md."""
 
 
 def noise_band(noise: Ratio | None, floor: float = MIN_NOISE) -> float:
@@ -15,11 +17,16 @@ def noise_band(noise: Ratio | None, floor: float = MIN_NOISE) -> float:
     return max(floor, noise.hi - 1.0, 1.0 - noise.lo)
 
 
-def clears(over: Ratio | None, noise: Ratio | None, min_gain: float = 0.0) -> bool:
+def floor_for(kind: str) -> float:
+    """The floor of the noise band by ``Host.kind``: ``cpu``, or a GPU's name."""
+    return MIN_NOISE if kind == "cpu" else MIN_NOISE_GPU
+
+
+def clears(over: Ratio | None, noise: Ratio | None, min_gain: float = 0.0, floor: float = MIN_NOISE) -> bool:
     """Whether the lower bound of a speed-up is above 1 by more than the noise band (and the gain asked for)."""
-    return over is not None and over.lo > 1.0 + max(noise_band(noise), min_gain)
+    return over is not None and over.lo > 1.0 + max(noise_band(noise, floor), min_gain)
 
 
-def hopeless(over: Ratio, noise: Ratio | None) -> bool:
+def hopeless(over: Ratio, noise: Ratio | None, floor: float = MIN_NOISE) -> bool:
     """Whether more rounds cannot make it a keep: even the upper bound stays inside the noise band."""
-    return over.hi < 1.0 + noise_band(noise)
+    return over.hi < 1.0 + noise_band(noise, floor)

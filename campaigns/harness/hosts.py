@@ -9,6 +9,7 @@ import subprocess
 from importlib import metadata
 
 from . import sandbox
+from .gpu.devices import Gpu
 from .report import Host
 
 
@@ -42,12 +43,14 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def this_host(kind: str) -> Host:
+def this_host(kind: str, gpu: Gpu | None = None, peaks: dict[str, float] | None = None) -> Host:
+    """``kind`` is ``cpu``; of a GPU its name and driver are told."""
     return Host(
         name=host_name(),
-        kind=kind,
+        kind=gpu.name if gpu else kind,
         processor=processor(),
-        versions=versions(),
+        versions={**versions(), "driver": gpu.driver} if gpu else versions(),
         sandbox="bubblewrap" if sandbox.available() else "none",
         sandbox_missing=sandbox.missing(),
+        peaks=peaks or {},
     )

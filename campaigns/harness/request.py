@@ -38,4 +38,6 @@ class EvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Only for tests that must repeat a run; ``None`` draws a secret seed from the operating system."""
     dismissed: list[str] = []
     """Rules whose blocking findings a person has dismissed for this candidate: they are noted and block no more."""
+    device: str = ""
+    """``cpu`` or ``cuda``; empty lets the evaluator choose: a GPU where backend, problem and host have one."""
     schema: int = REQUEST_SCHEMA

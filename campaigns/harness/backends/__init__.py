@@ -5,9 +5,12 @@ from __future__ import annotations
 from ..errors import CandidateError
 from .base import Backend, Built
 from .cpp import Cpp
+from .cuda import Cuda
+from .cutedsl import CuteDsl
 from .torch import Torch
+from .triton import Triton
 
-BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Cpp(), Torch())}
+BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Cpp(), Torch(), Triton(), Cuda(), CuteDsl())}
 
 __all__ = ["BACKENDS", "Backend", "Built", "get"]
 

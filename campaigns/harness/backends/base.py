@@ -26,7 +26,7 @@ class Backend(Protocol):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Where its workloads run: ``cpu`` or ``cuda``."""
+        """Where its workloads can run: ``cpu``, ``cuda`` or both, the usual one first."""
 
     def missing(self) -> str | None:
         """Why it cannot be used here and what to do, or None."""
@@ -35,4 +35,4 @@ class Backend(Protocol):
         """Raises ``CandidateFailure('build_failed', …)`` with the log where the sources do not build."""
 
     def spec(self, built: Built, limits: Limits, cores: tuple[int, ...]) -> Spec:
-        """The sandbox of a runner."""
+        """The sandbox of a runner on the CPU. On a GPU a process that waits takes the files (``gpu.spares``)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from typing import NoReturn
@@ -16,6 +17,9 @@ from .base import Built
 FLAGS = ["-std=c++20", "-O3", "-march=native", "-fopenmp-simd", "-fno-math-errno", "-fPIC", "-shared"]
 BUILD_LIMIT_S = 60.0
 LIMITS = sandbox.Limits(memory_bytes=2048 * sandbox.MIB, processes=64, tmp_bytes=256 * sandbox.MIB, cpu_s=60)
+
+
+_ERROR = re.compile(r"\berror\s*:|undefined reference|\bfatal\s*:")
 
 
 class Cpp:
@@ -35,22 +39,27 @@ class Cpp:
 
 
 def compile_shared(
-    command: list[str], source: CandidateSource, should_stop: Callable[[], bool] | None = None
+    command: list[str],
+    source: CandidateSource,
+    should_stop: Callable[[], bool] | None = None,
+    limits: sandbox.Limits = LIMITS,
+    limit_s: float = BUILD_LIMIT_S,
+    binds: tuple[str, ...] = (),
 ) -> tuple[bytes, str]:
     """Run a compiler in a sandbox that holds the sources and nothing else of ours; its product and its log."""
     out = os.memfd_create("product")
     files = {path: text.encode() for path, text in source.files.items()}
     config = {"command": command, "folder": "/candidate", "product": "/tmp/kernel.so", "product_fd": out}
-    spec = sandbox.Spec(role="build", limits=LIMITS, files=files, compiler=True, config=config)
+    spec = sandbox.Spec(role="build", limits=limits, files=files, compiler=True, config=config, binds=binds)
     try:
         channel = Channel(spec, should_stop, (out,))
         try:
-            status = channel.wait_end(BUILD_LIMIT_S)
+            status = channel.wait_end(limit_s)
         finally:
             channel.close()
         log = channel.output.text()
         if status is None:
-            raise CandidateFailure("build_failed", f"the build took more than {BUILD_LIMIT_S:.0f} s: ended", log)
+            raise CandidateFailure("build_failed", f"the build took more than {limit_s:.0f} s: ended", log)
         if status != 0:
             _failed(status, log)
         size = os.fstat(out).st_size
@@ -62,6 +71,6 @@ def compile_shared(
 def _failed(status: int, log: str) -> NoReturn:
     if "bootstrap" in log or "bwrap:" in log:
         raise SandboxError(f"the build sandbox did not start: {log[-500:]}")
-    errors = [line for line in log.splitlines() if "error:" in line or "undefined reference" in line]
+    errors = [line for line in log.splitlines() if _ERROR.search(line)]
     first = errors[0].strip() if errors else f"the compiler ended with status {status}"
     raise CandidateFailure("build_failed", first[:500], log)

@@ -1,4 +1,4 @@
-"""Python with torch on CPU tensors, one thread. Baselines run through it as well, with a compiler at hand."""
+"""Python with torch: one thread on CPU tensors, or on GPU tensors. Baselines run through it as well."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import Built
 
 class Torch:
     name = "torch"
-    devices = ("cpu",)
+    devices = ("cpu", "cuda")
 
     def missing(self) -> str | None:
         return None

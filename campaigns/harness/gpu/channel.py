@@ -41,7 +41,9 @@ def number(value: Any) -> float:
     raise CandidateFailure("launch_failed", "sent something else than a number: a forged reply")
 
 
-def together(posted: list[tuple[GpuChannel, str, float, str]], guard: Callable[[GpuChannel], Any]) -> list[dict[str, Any]]:
+def together(
+    posted: list[tuple[GpuChannel, str, float, str]], guard: Callable[[GpuChannel], Any]
+) -> list[dict[str, Any]]:
     """The answers to requests under way at the same time. All are taken before the first failure is raised.
 
     Each is (channel, nonce, limit in s, what); ``guard(channel)`` is a context that turns its failures into whose they are.

@@ -105,7 +105,9 @@ def driver_folders() -> tuple[str, ...]:
     """Where the driver's libraries lie beside the linker's own folders."""
     named = [part for part in os.environ.get("LD_LIBRARY_PATH", "").split(":") if part]
     known = ["/usr/local/nvidia", "/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"]
-    holds = [f for f in [*named, *known] if os.path.isdir(f) and ("nvidia" in f or glob.glob(os.path.join(f, "libcuda.so*")))]
+    holds = [
+        f for f in [*named, *known] if os.path.isdir(f) and ("nvidia" in f or glob.glob(os.path.join(f, "libcuda.so*")))
+    ]
     return tuple(dict.fromkeys(holds))
 
 

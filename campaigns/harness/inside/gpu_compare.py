@@ -19,17 +19,21 @@ class Role:
         self.areas = Areas()
 
     def handle(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any] | None:
-        if message["do"] == "areas":
-            self.areas.map(message, fds)
-            return None
+        match message["do"]:
+            case "areas":
+                self.areas.map(message, fds)
+                return None
+            case "unmap":
+                self.areas.unmap(message["number"], message["size"])
+                return None
         return {"found": [self.compare(item) for item in message["items"]]}
 
     def compare(self, item: dict[str, Any]) -> dict[str, Any]:
         """One piece of one output. ``scale`` is the RMS of the whole expected output."""
         torch = self.torch
         count, t, scale = item["count"], item["t"], item["scale"]
-        outs = self.areas.tensor(*item["out"], count, item["dtype"])
-        expecteds = self.areas.tensor(*item["expected"], count, item["expected_dtype"])
+        outs = self.areas.tensor(item["out"][0], item["out"][1], count, item["dtype"])
+        expecteds = self.areas.tensor(item["expected"][0], item["expected"][1], count, item["expected_dtype"])
         found: dict[str, Any] = {"wrong": 0, "error": 0.0, "nonfinite": 0, "sum_error": 0.0, "sum_expected": 0.0}
         for first in range(0, count, PIECE):
             out = outs[first : first + PIECE].to(self.device.name).double()

@@ -92,7 +92,7 @@ class Role:
                 return self.store_slot(message)
             case "digest":
                 self.device.sync()
-                return {"digest": self.digest(self.torch, self.slots[message["slot"]].inputs)}
+                return {"digest": self.digest(self.torch, getattr(self.slots[message["slot"]], message["of"]))}
             case "profile":
                 return {"workloads": gpu_profile.profile(self, message["calls"])}
         return None
@@ -201,7 +201,7 @@ class Role:
         for name in message["prime"]:
             self.graphs[name].replay()
         gc.disable()
-        self.device.sync()
+        self.device.flush()
 
         def work() -> None:
             for graph in graphs:

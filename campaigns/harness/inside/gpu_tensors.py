@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from typing import Any
 
@@ -23,6 +24,11 @@ class Areas:
 
         for number, size, fd in zip(message["numbers"], message["sizes"], fds, strict=True):
             self.bases[number] = map_memory(fd, size, message["writable"])
+
+    def unmap(self, number: int, size: int) -> None:
+        libc = ctypes.CDLL(None)
+        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.munmap(self.bases.pop(number), size)
 
     def tensor(self, number: int, offset: int, count: int, dtype: str) -> Any:
         return tensor_at(self.bases[number] + offset, {"shape": [count], "dtype": dtype})

@@ -7,12 +7,23 @@ from .base import Evaluation, Skip, Stage
 __all__ = ["Evaluation", "Skip", "Stage", "in_order"]
 
 
-def in_order() -> list[Stage]:
+def in_order(evaluation: Evaluation) -> list[Stage]:
+    """Cheap ones first, by what the evaluation runs on."""
     from .build import Build
     from .confirmation import ConfirmationStage
     from .correctness import Correctness
+    from .engagement import Engagement
     from .floor import Floor
+    from .gpu_correctness import GpuCorrectness
+    from .gpu_timing import GpuConfirmation, GpuTiming
+    from .graph import Graph
     from .scan import Scan
     from .timing import Timing
+    from .untimed import Untimed
 
-    return [Scan(), Build(), Correctness(), Timing(), Floor(), ConfirmationStage()]
+    first: list[Stage] = [Scan(), Build()]
+    if evaluation.device == "cuda":
+        return [*first, Engagement(), GpuCorrectness(), Graph(), GpuTiming(), Floor(), GpuConfirmation()]
+    if evaluation.untimed:
+        return [*first, Correctness(), Untimed()]
+    return [*first, Correctness(), Timing(), Floor(), ConfirmationStage()]

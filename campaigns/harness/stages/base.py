@@ -10,13 +10,17 @@ from typing import Any, Protocol
 
 from .. import backends, sandbox
 from ..bench import Bench
-from ..errors import CandidateFailure, Stopped
+from ..errors import CandidateFailure, Infrastructure, Stopped
+from ..gpu.bench import GpuBench
+from ..gpu.devices import Gpu
+from ..gpu.runner import GpuRunner
+from ..gpu.session import Warming
 from ..problem import Problem, Workload
 from ..report import Confirmation, Finding, Ratio, WorkloadResult
 from ..request import CandidateSource, EvaluationRequest
 from ..runner import Runner
 
-CANDIDATE_LIMITS = sandbox.Limits()
+CANDIDATE_LIMITS = sandbox.Limits(memory_bytes=2048 * sandbox.MIB)
 
 
 class Skip(Exception):
@@ -49,7 +53,6 @@ class Evaluation:
     should_stop: Callable[[], bool]
     deadline: float
     bench: Bench | None = None
-    core: int = 0
     built: backends.Built | None = None
     incumbent_built: backends.Built | None = None
     candidate_runner: Runner | None = None
@@ -63,6 +66,17 @@ class Evaluation:
     build_log: str = ""
     outputs: list[str] = field(default_factory=list)
     random: Any = field(default_factory=secrets.SystemRandom)
+    engagement: list[dict[str, Any]] = field(default_factory=list)
+    peaks: dict[str, float] = field(default_factory=dict)
+    untimed: str = ""
+    """Why nothing is timed here, where that is so."""
+    patience: float = 1.0
+    """By how much calls may take longer than usual: an interpreter is slow."""
+    gpu: Gpu | None = None
+    gpu_bench: GpuBench | None = None
+    gpu_candidate: GpuRunner | None = None
+    gpu_runners: list[GpuRunner] = field(default_factory=list)
+    warming: tuple[dict[str, GpuRunner], Warming] | None = None
 
     def checkpoint(self) -> None:
         """Called between blocks: ends the evaluation when a person stopped it or its time is over."""
@@ -78,7 +92,7 @@ class Evaluation:
         self.results[name] = WorkloadResult(**{**values, **changes})
 
     def block_limit_s(self, wanted_s: float) -> float:
-        return max(0.1, min(wanted_s, self.deadline - time.monotonic()))
+        return max(0.1, min(wanted_s * self.patience, self.deadline - time.monotonic()))
 
     def add_finding(self, finding: Finding) -> None:
         """Add it once. One that a person dismissed is kept as a note."""
@@ -97,9 +111,7 @@ class Evaluation:
 
     def start_runner(self, who: str, source: CandidateSource, built: backends.Built) -> Runner:
         """A fresh process; it is ended with the evaluation at the latest."""
-        runner = Runner.start(
-            who, self.problem, source, built, self.core, CANDIDATE_LIMITS, should_stop=self.should_stop
-        )
+        runner = Runner.start(who, self.problem, source, built, CANDIDATE_LIMITS, should_stop=self.should_stop)
         self.runners.append(runner)
         return runner
 
@@ -107,26 +119,55 @@ class Evaluation:
         assert self.built is not None
         return self.start_runner("candidate", self.request.candidate, self.built)
 
-    def check_threads(self, runner: Runner) -> None:
-        """Blocks a candidate that runs in more than one thread or process."""
-        extra, processes = runner.extra_threads, runner.max_processes - 1
-        if extra <= 0 and processes <= 0:
-            return
-        what = f"{processes} more processes" if processes else f"{extra} more threads"
-        self.add_finding(
-            Finding(
-                rule="threads",
-                severity="block",
-                evidence=f"the candidate runs in {what}; one core and one thread are timed",
-                data={"threads": runner.max_threads, "processes": runner.max_processes},
-            )
-        )
-        if "threads" not in self.request.dismissed:
-            raise CandidateFailure("flagged", f"it runs in {what}: one core and one thread are timed")
-
     def close_runner(self, runner: Runner) -> None:
         runner.close()
         if runner in self.runners:
             self.runners.remove(runner)
             if runner.who == "candidate":
                 self.outputs.append(runner.channel.output.text())
+
+    @property
+    def on_gpu(self) -> GpuBench:
+        assert self.gpu_bench is not None
+        return self.gpu_bench
+
+    def start_gpu(
+        self, who: str, source: CandidateSource | None = None, built: backends.Built | None = None, mine: bool = True
+    ) -> GpuRunner:
+        """Hand code (the candidate's, unless said otherwise) to a process that waits on the GPU."""
+        source, built = source or self.request.candidate, built or self.built
+        assert built is not None
+        runner = GpuRunner.start(who, self.on_gpu.spares, self.problem, source, built, self.should_stop, mine)
+        self.gpu_runners.append(runner)
+        return runner
+
+    def start_warming(self) -> None:
+        """Start the processes of a timing session: they load and compile while other things are looked at."""
+        timed = [w for w in self.workloads if w.timed]
+        if self.request.mode == "check" or not timed:
+            return
+        runners: dict[str, GpuRunner] = {}
+        if self.incumbent is not None and self.incumbent_built is not None:
+            for who in ("incumbent", "incumbent again"):
+                runners[who] = self.start_gpu(who, self.incumbent, self.incumbent_built, mine=False)
+        runners["candidate"] = self.start_gpu("candidate")
+        self.warming = runners, Warming(self.on_gpu, list(runners.values()), timed)
+        self.on_gpu.spares.fill()
+
+    def warmed(self) -> dict[str, GpuRunner]:
+        """The processes that ``start_warming`` started, once they are ready."""
+        if self.warming is None:
+            raise Infrastructure("a timing session was asked for before its processes were started")
+        (runners, warming), self.warming = self.warming, None
+        warming.wait()
+        return runners
+
+    def close_gpu(self, runner: GpuRunner) -> None:
+        if runner not in self.gpu_runners:
+            return
+        self.gpu_runners.remove(runner)
+        runner.close()
+        if self.gpu_bench is not None:
+            self.gpu_bench.forget(runner)
+        if runner.who == "candidate":
+            self.outputs.append(runner.channel.output.text())

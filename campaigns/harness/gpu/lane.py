@@ -1,0 +1,99 @@
+"""One workload in a timing session on a GPU: how many slots and calls, and what was measured. Mostly pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ..problem import Workload
+from .channel import Clocks
+
+MIN_SLOTS, MAX_SLOTS = 4, 128
+RENEWED = 8
+BLOCK_NS = 2_000_000
+MIN_CALLS, MAX_CALLS = 2, 512
+MEMORY_SHARE = 0.08
+SHORT, LONG, ONCE, PRIME = "short", "long", "once", "prime"
+
+
+def slot_count(bytes_of_call: int, l2_bytes: int, memory_bytes: int) -> tuple[int, bool]:
+    """How many slots are rotated, and whether that leaves the second-level cache cold.
+
+    Between two calls on the same slot all others are used: cold once that is more than twice the cache.
+    """
+    wanted = math.ceil(2 * l2_bytes / max(1, bytes_of_call)) + 1
+    most = max(2, int(memory_bytes * MEMORY_SHARE / max(1, bytes_of_call)))
+    count = min(max(MIN_SLOTS, wanted), MAX_SLOTS, most)
+    return count, (count - 1) * bytes_of_call >= 2 * l2_bytes
+
+
+def calls_in_block(call_ns: float) -> int:
+    """N of a block: about ``BLOCK_NS`` long. The other block has 2N."""
+    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(BLOCK_NS / max(1.0, call_ns))))
+
+
+def order(names: Sequence[str], calls: int, first: int) -> list[str]:
+    """The slots of that many calls, one after the other around the ring."""
+    return [names[(first + i) % len(names)] for i in range(calls)]
+
+
+def slope(long: float, short: float, calls: int) -> float:
+    """Time of one call from blocks of 2N and N; NaN where the longer block did not take longer."""
+    net = (long - short) / calls
+    return net if net > 0 else math.nan
+
+
+@dataclass
+class Lane:
+    workload: Workload
+    slots: list[str]
+    cold: bool
+    calls: dict[str, int] = field(default_factory=dict)
+    times: dict[str, list[float]] = field(default_factory=dict)
+    """By runner and round: nanoseconds of a call by the evaluator's clock."""
+    device_times: dict[str, list[float]] = field(default_factory=dict)
+    nodes: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    direct: dict[str, str] = field(default_factory=dict)
+    """Runners whose calls could not be captured, with the reason."""
+    limit_s: float = 60.0
+    repeats: list[float] = field(default_factory=list)
+    """log(time on new inputs ÷ time on the same inputs again) of the candidate."""
+
+    @property
+    def prime(self) -> str:
+        return f"{self.workload.name}/{PRIME}"
+
+    def graph(self, which: str) -> str:
+        return f"{self.workload.name}/{which}"
+
+    def add(self, who: str, long: Clocks, short: Clocks) -> None:
+        calls = self.calls[who]
+        self.times.setdefault(who, []).append(slope(long.wall_ns, short.wall_ns, calls))
+        self.device_times.setdefault(who, []).append(slope(long.device_ns, short.device_ns, calls))
+
+    def log_ratios(self, numerator: Sequence[str], denominator: str) -> list[float]:
+        """By round: log of the numerators' geometric mean over the denominator's time."""
+        logs = []
+        for number, below in enumerate(self.times[denominator]):
+            above = [self.times[who][number] for who in numerator]
+            if not any(math.isnan(t) for t in [below, *above]):
+                logs.append(statistics.fmean(math.log(t) for t in above) - math.log(below))
+        return logs
+
+    def clock_ratios(self, who: str) -> list[float]:
+        """By round: log of the evaluator's clock over the device's."""
+        pairs = zip(self.times[who], self.device_times[who], strict=True)
+        return [math.log(a / b) for a, b in pairs if not (math.isnan(a) or math.isnan(b))]
+
+    def pairs(self) -> int:
+        return sum(not any(map(math.isnan, row)) for row in zip(*self.times.values(), strict=True))
+
+    def median_us(self, who: Sequence[str]) -> float | None:
+        good = [t for name in who for t in self.times[name] if not math.isnan(t)]
+        return statistics.median(good) / 1e3 if good else None
+
+    def labels(self) -> list[str]:
+        found = [] if self.cold else ["warm-cache"]
+        return found + [f"{who} not graphed: host-bound" for who in self.direct]
