@@ -32,6 +32,10 @@ def propose(attempt_id: int) -> None:
     app.send_task("campaigns.tasks.propose", [attempt_id], queue="propose")
 
 
+def draft(asked_id: int, agent: str, options: dict[str, Any]) -> None:
+    app.send_task("campaigns.tasks.draft_ideas", [asked_id, agent, options], queue="propose")
+
+
 def evaluate(attempt: Attempt) -> None:
     """Send the evaluation out under the attempt's ticket. The message holds all that the GPU host needs."""
     campaign = attempt.campaign

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery import shared_task
 
-from campaigns import conclusion, progress, proposing, watching
+from campaigns import conclusion, drafting, progress, proposing, watching
 from campaigns.scenarios import stacking
 
 
@@ -16,6 +18,11 @@ def advance(campaign_id: int) -> None:
 @shared_task(name="campaigns.tasks.propose")
 def propose(attempt_id: int) -> None:
     proposing.propose(attempt_id)
+
+
+@shared_task(name="campaigns.tasks.draft_ideas")
+def draft_ideas(asked_id: int, agent: str, options: dict[str, Any]) -> None:
+    drafting.draft(asked_id, agent, options)
 
 
 @shared_task(name="campaigns.tasks.evaluation_started")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import archive, attempts, campaigns, context, control, home, kernels, new, review, spend, stack
+from .views import archive, attempts, campaigns, context, control, drafts, home, kernels, new, review, spend, stack
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -34,6 +34,9 @@ urlpatterns: list[URLPattern] = [
     path("context/lessons/add", context.add_lesson, name="lesson_add"),
     path("context/lessons/<int:pk>", context.decide_lesson, name="lesson_decide"),
     path("context/versions/<int:pk>/use", context.go_back, name="card_go_back"),
+    path("context/drafts/<uuid:profile>/", drafts.drafts, name="drafts"),
+    path("context/drafts/<uuid:profile>/ask", drafts.ask, name="drafts_ask"),
+    path("context/drafts/<uuid:profile>/<int:pk>", drafts.decide, name="draft_decide"),
     path("context/<str:kind>/<str:slug>/", context.card, name="card"),
     path("spend/", spend.spend, name="spend"),
     path("stack/", stack.stack, name="stack"),

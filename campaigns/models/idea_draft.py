@@ -5,13 +5,18 @@ from django.db import models
 
 
 class DraftState(models.TextChoices):
+    ASKED = "asked", "the model is asked"
     OPEN = "open"
     TAKEN = "taken"
     STRUCK = "struck"
+    FAILED = "failed", "no idea came"
 
 
 class IdeaDraft(models.Model):
-    """An idea that a model wrote from a profile's findings, when told to. Nothing starts from it by itself."""
+    """An idea that a model wrote from a profile's findings, when told to. Nothing starts from it by itself.
+
+    A row begins as ``asked``, with no text, and ends as the first idea, or as ``failed`` with the reason as its text.
+    """
 
     profile = models.ForeignKey("profiling.Profile", on_delete=models.CASCADE, related_name="idea_drafts")
     text = models.TextField()

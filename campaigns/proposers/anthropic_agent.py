@@ -26,7 +26,11 @@ class AnthropicAgent:
         chosen = self.options
         return AnthropicModel(chosen.endpoint, chosen.model, chosen.request, chosen.silence_s)
 
-    def propose(self, task: Task, *, on_text: OnText | None = None, should_stop: ShouldStop | None = None) -> Proposal:
+    def conversation(self) -> Conversation:
         chosen = self.options
-        conversation = Conversation(chosen.endpoint, chosen.model, self.connect, chosen.settings, chosen.tools)
-        return conversation.propose(task, self.desk, on_text or (lambda text: None), should_stop or (lambda: False))
+        return Conversation(chosen.endpoint, chosen.model, self.connect, chosen.settings, chosen.tools)
+
+    def propose(self, task: Task, *, on_text: OnText | None = None, should_stop: ShouldStop | None = None) -> Proposal:
+        return self.conversation().propose(
+            task, self.desk, on_text or (lambda text: None), should_stop or (lambda: False)
+        )

@@ -7,14 +7,10 @@ budget spent), or ``ProposerError`` (another try may help, or not).
 from __future__ import annotations
 
 import random
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from campaigns.harness.candidate import ENTRY
 
 from .base import Call, Desk, OnText, Proposal, ProposerError, ShouldStop, Task, Usage
 from .conversation_courier import Courier, Stopped
@@ -22,12 +18,11 @@ from .conversation_purse import Purse, price
 from .conversation_types import Dialogue, Meter, Model, RequestFailed, ToolResult, Turn
 from .endpoints import Endpoint, slot
 from .prompt import first, stable
-from .tools import ToolBox, ToolFault
+from .tools import Box, ToolBox, ToolFault
 
 LONGEST_BACKOFF_S = 30.0
 MAX_FAULTS = 4
 """Wrong calls, or answers that hand nothing in, in a row before the proposal is given up."""
-_BLOCK = re.compile(r"^```[ \t]*(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -55,18 +50,26 @@ class Conversation:
     calls: list[Call] = field(default_factory=list)
 
     def propose(self, task: Task, desk: Desk, on_text: OnText, should_stop: ShouldStop) -> Proposal:
-        self.desk, self.on_text, self.should_stop = desk, on_text, should_stop
+        box = ToolBox(task, desk, should_stop)
+        self.hold(stable(task, desk), first(task), box, desk, on_text, should_stop)
+        assert box.proposal is not None
+        return self._with_usage(box.proposal)
+
+    def hold(
+        self, stable_part: str, first_part: str, box: Box, desk: Desk, on_text: OnText, should_stop: ShouldStop
+    ) -> None:
+        """Talk until ``box`` is done. Raises what ``propose`` of a proposer may raise."""
+        self.box, self.desk, self.on_text, self.should_stop = box, desk, on_text, should_stop
         self.purse = Purse(self.endpoint, self.model_name, desk.tokens_left, desk.usd_left)
-        self.box = ToolBox(task, desk, should_stop)
-        self.dialogue = Dialogue(stable(task, desk), first(task), self.box.specs if self.use_tools else [])
+        self.dialogue = Dialogue(stable_part, first_part, box.specs if self.use_tools else [])
         self.deadline = time.monotonic() + self.settings.time_limit_s
         if not self.use_tools:
-            self.dialogue.first += "\n\n" + without_tools(task)
+            self.dialogue.first += "\n\n" + box.without_tools
         with Courier() as courier:
             self.courier = courier
             try:
                 self.model = courier.run(self._connected, within_s=30)
-                return self._with_usage(self._until_handed_in())
+                self._until_done()
             except Stopped:
                 raise ProposerError("Stopped: nobody waits for this proposal any more.", retryable=True) from None
             finally:
@@ -76,7 +79,7 @@ class Conversation:
     async def _connected(self, say: OnText) -> Model:
         return self.connect()
 
-    def _until_handed_in(self) -> Proposal:
+    def _until_done(self) -> None:
         faults = 0
         for _ in range(self.settings.max_turns):
             turn = self._ask()
@@ -89,8 +92,8 @@ class Conversation:
             if turn.stop == "pause":
                 continue
             faults = 0 if self._answer(turn) else faults + 1
-            if self.box.proposal is not None:
-                return self.box.proposal
+            if self.box.done:
+                return
             if faults >= MAX_FAULTS:
                 raise ProposerError(
                     f"{self.model_name}: {faults} wrong calls or empty answers in a row; the last: {self.last_fault}",
@@ -103,12 +106,12 @@ class Conversation:
     def _answer(self, turn: Turn) -> bool:
         """Run what the model called, or read what it wrote. False: there was nothing right in it."""
         if not turn.calls:
-            return self._read_blocks(turn)
+            return self._read_text(turn)
         results, right = [], False
         for call in turn.calls:
             try:
-                if self.box.proposal is not None:
-                    raise ToolFault("The candidate has been handed in already; nothing after it counts.")
+                if self.box.done:
+                    raise ToolFault("It has been handed in already; nothing after it counts.")
                 results.append(self.box.run(call))
                 right = True
             except ToolFault as fault:
@@ -118,31 +121,21 @@ class Conversation:
         self.dialogue.turns.append(results)
         return right
 
-    def _read_blocks(self, turn: Turn) -> bool:
-        """A model without tools hands in code blocks. One that only talks is told what to do."""
-        files = code_blocks(turn.text, self.box.task.backend)
+    def _read_text(self, turn: Turn) -> bool:
+        """A model without tools hands in by what it writes. One that only talks is told what to do."""
         if turn.stop == "length":
             self.last_fault = "the answer was cut off at its longest"
-            self.dialogue.turns.append("Your answer was cut off. Think less at length, and hand the candidate in.")
+            self.dialogue.turns.append("Your answer was cut off. Think less at length, and hand in.")
             return False
-        if files:
-            title = next((line.strip("#*: ") for line in turn.text.splitlines() if line.strip("#*: `")), "untitled")
-            title = re.sub(r"^title\W+", "", title, flags=re.IGNORECASE)
-            rationale = _BLOCK.sub("", turn.text).strip()
-            try:
-                self.box.submit({"title": title, "rationale": rationale, "files": files})
+        try:
+            if self.box.take_text(turn.text):
                 return True
-            except ToolFault as fault:
-                self.last_fault = str(fault)
-                self.dialogue.turns.append(str(fault))
-                return False
-        self.last_fault = "it handed nothing in"
-        how = (
-            "Call `submit` with all files, or `give_up` with a reason."
-            if self.dialogue.tools
-            else without_tools(self.box.task)
-        )
-        self.dialogue.turns.append(f"Nothing was handed in. {how}")
+            self.last_fault = "it handed nothing in"
+            how = self.box.with_tools if self.dialogue.tools else self.box.without_tools
+            self.dialogue.turns.append(f"Nothing was handed in. {how}")
+        except ToolFault as fault:
+            self.last_fault = str(fault)
+            self.dialogue.turns.append(str(fault))
         return False
 
     def _ask(self) -> Turn:
@@ -156,7 +149,7 @@ class Conversation:
             except RequestFailed as failed:
                 if failed.no_tools and self.dialogue.tools:
                     self.dialogue.tools = []
-                    self.dialogue.turns.append(without_tools(self.box.task))
+                    self.dialogue.turns.append(self.box.without_tools)
                     continue
                 if not failed.transient:
                     raise ProposerError(f"{failed}.") from None
@@ -248,21 +241,3 @@ class Conversation:
             parameters=proposal.parameters,
             usage=usage,
         )
-
-
-def without_tools(task: Task) -> str:
-    entry = ENTRY.get(task.backend, "kernel")
-    return (
-        "There are no tools here. Answer with one line that says what you tried, the reasons in a few sentences, "
-        f"and then each file of the candidate, whole, in a code block whose first line is ```NAME (such as ```{entry})."
-    )
-
-
-def code_blocks(text: str, backend: str) -> Mapping[str, Any]:
-    """Files in a text: blocks that are named after a file, else the last block as the entry file."""
-    entry = ENTRY.get(backend, "")
-    blocks = [(m["info"].split(), m["code"]) for m in _BLOCK.finditer(text)]
-    named = {word: code for info, code in blocks for word in info if "." in word and "/" not in word[:1]}
-    if named:
-        return named
-    return {entry: blocks[-1][1]} if blocks and entry else {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from campaigns.harness.candidate import entry_path, tunables
+from campaigns.harness.candidate import ENTRY, entry_path, tunables
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.report import Report
 from campaigns.harness.request import CandidateSource
@@ -20,6 +21,12 @@ MAX_FILES = 64
 MAX_SOURCE_CHARACTERS = 1_000_000
 MAX_CHECKS = 4
 """Quick checks in one proposal: each takes the evaluator from candidates that wait for their verdict."""
+
+
+BLOCK = re.compile(r"^```[ \t]*(?P<info>[^\n`]*)\n(?P<code>.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+WITHOUT_TOOLS = """\
+There are no tools here. Answer with one line that says what you tried, the reasons in a few sentences, and then each file
+of the candidate, whole, in a code block whose first line is ```NAME (such as ```{entry})."""
 
 
 class ToolFault(Exception):
@@ -79,13 +86,37 @@ SPECS = {
 }
 
 
+class Box(Protocol):
+    """What a model may do in one conversation, and when it is done."""
+
+    @property
+    def specs(self) -> list[ToolSpec]: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    def run(self, call: ToolCall) -> ToolResult:
+        """Raises ``ToolFault`` for a call that is none; the model is told."""
+
+    def take_text(self, text: str) -> bool:
+        """Hand in what a model without tools wrote. False: there is nothing to hand in. Raises ``ToolFault``."""
+
+    with_tools: str
+    """What to say to a model that only talks."""
+    without_tools: str
+    """The same where it has no tools."""
+
+
 class ToolBox:
     """The tools of one proposal. ``proposal`` is set once a candidate has been handed in and taken."""
+
+    with_tools = "Call `submit` with all files, or `give_up` with a reason."
 
     def __init__(self, task: Task, desk: Desk, should_stop: ShouldStop) -> None:
         self.task, self.desk, self.should_stop = task, desk, should_stop
         self.proposal: Proposal | None = None
         self.checks = 0
+        self.without_tools = WITHOUT_TOOLS.format(entry=ENTRY.get(task.backend, "kernel"))
         self.tools: dict[str, Callable[[Mapping[str, Any]], str]] = {
             "read_file": self.read_file,
             "read_attempt": self.read_attempt,
@@ -100,6 +131,19 @@ class ToolBox:
             del self.tools["quick_check"]
         if not task.region:
             del self.tools["read_region"]
+
+    @property
+    def done(self) -> bool:
+        return self.proposal is not None
+
+    def take_text(self, text: str) -> bool:
+        files = code_blocks(text, self.task.backend)
+        if not files:
+            return False
+        said = [line.strip("#*: ") for line in BLOCK.sub("", text).splitlines() if line.strip("#*: `")]
+        title = re.sub(r"^title\W+", "", said[0], flags=re.IGNORECASE) if said else "untitled"
+        self.submit({"title": title, "rationale": BLOCK.sub("", text).strip(), "files": files})
+        return True
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -241,3 +285,13 @@ def workload_line(row: Any) -> str:
         f", error {row.error:.2e} of {row.tolerance:.2e}" if row.error is not None and row.tolerance is not None else ""
     )
     return f"{row.name} {row.axes}: {right}{error}; {times or 'not measured'}."
+
+
+def code_blocks(text: str, backend: str) -> dict[str, str]:
+    """Files in a text: blocks that are named after a file, else the last block as the entry file."""
+    entry = ENTRY.get(backend, "")
+    blocks = [(m["info"].split(), m["code"]) for m in BLOCK.finditer(text)]
+    named = {word: code for info, code in blocks for word in info if "." in word}
+    if named:
+        return named
+    return {entry: blocks[-1][1]} if blocks and entry else {}

@@ -351,7 +351,7 @@ def test_a_known_model_is_priced_and_a_budget_in_dollars_is_kept(serve):
     with pytest.raises(Exhausted) as caught:
         propose("anthropic", model="claude-sonnet-5", desk=Desk(usd_left=0.5))
     paid = sum(float(call.price_usd) for call in caught.value.calls)
-    assert caught.value.calls[0].price_usd * 1_000_000 == 10_000 * 3 + 1_000 * 15
+    assert caught.value.calls[0].price_usd * 1_000_000 == 10_000 * 2 + 1_000 * 10
     assert 0.3 < paid <= 0.5
     assert len(server.requests()) == len(caught.value.calls)
 
