@@ -161,7 +161,7 @@ def _warm_up(evaluation: Evaluation) -> None:
         assert evaluation.gpu is not None
         bench.ready()
         evaluation.gpu_bench = bench
-        evaluation.peaks = peaks.of(evaluation.gpu, str(bench.facts.get("torch")), bench.spares)
+        evaluation.peaks = peaks.of(evaluation.gpu, bench.spares)
     else:
         bench.ready()
         evaluation.bench = bench

@@ -19,7 +19,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -324,13 +324,18 @@ def die_with_parent() -> None:
 @functools.cache
 def probe() -> dict[str, bool]:
     """What a sandbox holds here, tried from inside one: a short phrase for each protection. All False without one."""
+    return probe_of(Spec(role="probe", packages=True))
+
+
+def probe_of(spec: Spec) -> dict[str, bool]:
+    """The same of a sandbox like this one, whatever its role: of a GPU's."""
     from .channel import Channel
     from .errors import CandidateFailure
     from .inside.probe import TESTS
 
     if not available():
         return dict.fromkeys(TESTS, False)
-    channel = Channel(Spec(role="probe", packages=True))
+    channel = Channel(replace(spec, role="probe"))
     try:
         channel.wait_ready(30)
         found = channel.ask("probe", 60, absent=private_paths())["found"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,10 @@ def cache_file() -> Path:
         return Path(home) / "cache" / "peaks.json"
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "autoresearch-web" / "peaks.json"
+
+
+def torch_version() -> str:
+    return metadata.version("torch")
 
 
 def identity(gpu: Gpu, torch: str) -> str:
@@ -69,8 +74,9 @@ def measure(gpu: Gpu, spares: Spares, scale: float = 1.0) -> dict[str, float]:
         channel.close()
 
 
-def of(gpu: Gpu, torch: str, spares: Spares) -> dict[str, float]:
+def of(gpu: Gpu, spares: Spares) -> dict[str, float]:
     """The peaks of this GPU: kept, or measured and kept."""
+    torch = torch_version()
     found = kept(gpu, torch)
     if found is None:
         found = measure(gpu, spares)

@@ -15,7 +15,7 @@ from .channel import GpuChannel
 from .devices import Gpu, driver_folders
 
 LIMITS = Limits(
-    memory_bytes=32768 * MIB, processes=512, file_bytes=1024 * MIB, tmp_bytes=1024 * MIB, cpu_s=7 * 24 * 3600
+    memory_bytes=32768 * MIB, processes=160, file_bytes=1024 * MIB, tmp_bytes=1024 * MIB, cpu_s=7 * 24 * 3600
 )
 START_LIMIT_S = 120.0
 BECOME_LIMIT_S = 120.0

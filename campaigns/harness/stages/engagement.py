@@ -23,23 +23,26 @@ class Engagement:
     name = "engagement"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        source = evaluation.request.candidate
+        source, bench = evaluation.request.candidate, evaluation.on_gpu
         runner = evaluation.gpu_candidate = evaluation.start_gpu("candidate")
         empty = self.start_empty(evaluation)
         runner.load()
         calls = self.warm(evaluation, runner)
-        profiled = list(runner.ask("profile", COMPILE_LIMIT_S, calls=calls).get("workloads") or [])
         own = kernels.own_names(source)
-        evaluation.engagement = kernels.table(profiled, own)
-        if not evaluation.engagement:
-            raise Infrastructure("the profiler saw no kernel at all: CUPTI does not work on this host")
-        if source.backend in DSLS:
-            self.judge(evaluation, profiled, own)
-        self.look_at_streams(evaluation)
-        detail = self.sentence(evaluation)
+        detail = self.profile(evaluation, runner, calls, own) if bench.gpu.device == "cuda" else "nothing was profiled"
         if empty is not None:
             detail += self.judge_empty(evaluation, empty)
         return detail, {"own_kernels": sorted(own), "calls_profiled": len(calls)}
+
+    def profile(self, evaluation: Evaluation, runner: GpuRunner, calls: list[str], own: set[str]) -> str:
+        profiled = list(runner.ask("profile", COMPILE_LIMIT_S, calls=calls).get("workloads") or [])
+        evaluation.engagement = kernels.table(profiled, own)
+        if not evaluation.engagement:
+            raise Infrastructure("the profiler saw no kernel at all: CUPTI does not work on this host")
+        if evaluation.request.candidate.backend in DSLS:
+            self.judge(evaluation, profiled, own)
+        self.look_at_streams(evaluation)
+        return self.sentence(evaluation)
 
     def warm(self, evaluation: Evaluation, runner: GpuRunner) -> list[str]:
         """One slot for each timed workload, called once; the first call compiles."""
