@@ -96,7 +96,8 @@ class Runner:
         spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), ())
         spec.compiler = trusted
         channel = Channel(spec, should_stop)
-        config = {"path": f"{spec.folder}/{built.entry}", "folder": spec.folder}
+        folder = channel.started.root + spec.folder
+        config = {"path": f"{folder}/{built.entry}", "folder": folder}
         return cls(who, problem, source, channel, config, trusted=trusted)
 
     def load(self) -> None:

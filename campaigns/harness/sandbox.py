@@ -12,6 +12,7 @@ import importlib.util
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -87,6 +88,11 @@ class Started:
     sandboxed: bool
     status_fd: int | None = None
     scratch: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def root(self) -> str:
+        """What stands before the paths that the process knows: nothing, in a sandbox."""
+        return self.scratch.name if self.scratch is not None else ""
 
     @functools.cached_property
     def init_pid(self) -> int:
@@ -304,7 +310,9 @@ def _bare(spec: Spec, hello: str, fd: int, out: int, fds: list[int], extra: tupl
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     environment = {**_environment(spec)}
-    config = _config(spec, hello, fd).replace(f'"{spec.folder}', f'"{scratch.name}{spec.folder}')
+    os.mkdir(scratch.name + "/tmp")
+    folders = f"{re.escape(spec.folder)}|/tmp"
+    config = re.sub(rf'"({folders})(?=[/"])', rf'"{scratch.name}\1', _config(spec, hello, fd))
     config = json.dumps({**json.loads(config), "uid": 0})
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", START, str(INSIDE.parent), config],

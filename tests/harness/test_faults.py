@@ -29,7 +29,7 @@ def with_file(name: str, text: str, **changes: object) -> EvaluationRequest:
     [
         ("reference.py", "def reference(inputs, axes):\n    raise KeyError('lost')\n", "lost"),
         ("reference.py", "def reference(inputs, axes):\n    return {'z': inputs['x']}\n", "names the outputs"),
-        ("reference.py", "def reference(inputs, axes):\n    return {'y': inputs['x'][:1]}\n", "problem.toml says"),
+        ("reference.py", "def reference(inputs, axes):\n    return {'y': inputs['x'][:, :1]}\n", "problem.toml says"),
         ("reference.py", "import nowhere\ndef reference(inputs, axes): ...\n", "nowhere"),
         ("inputs.py", "def make_inputs(axes, generator, device, dtype):\n    return {}\n", "names the inputs"),
         (
@@ -113,3 +113,12 @@ def test_a_time_limit_for_the_whole_is_kept():
 
     assert report.outcome == "timed_out"
     assert "limit of 0 s" in report.summary or "ended" in report.summary
+
+
+def test_where_the_baseline_is_wrong_too_the_problem_is_to_blame():
+    report = evaluator.evaluate(
+        with_file("reference.py", "def reference(inputs, axes):\n    return {'y': inputs['x']}\n")
+    )
+
+    assert report.outcome == "infrastructure"
+    assert "neither the candidate nor the baseline" in report.summary

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..accuracy import Comparison, rms
 from ..bench import Bench, Stand
 from ..comparing import against, compare_slot
-from ..errors import CandidateFailure
+from ..errors import CandidateFailure, Infrastructure
 from ..memory import Area
 from ..report import Finding
 from ..runner import InputSlot, Poison, Runner
@@ -133,6 +133,11 @@ class WorkloadCheck:
     def compare(self, slot: InputSlot, expected: dict[str, NDArray[Any]] | None) -> None:
         found = compare_slot(self.problem, self.bench, self.stand, self.runner, slot, expected)
         if not found.passed:
+            if not self.stand.baseline_right:
+                raise Infrastructure(
+                    f"{self.workload.name}: neither the candidate nor the baseline agrees with the reference "
+                    f"({found.detail}): the problem is wrong, or its tolerance too tight"
+                )
             raise CandidateFailure("incorrect", found.detail)
         if found.error >= self.worst.error:
             self.worst = found
