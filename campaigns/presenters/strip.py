@@ -9,6 +9,7 @@ from django.db.models import Count, FloatField, Max, Q, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
+from campaigns import money
 from campaigns.models import Attempt, Campaign, Decision, FlagState, Idea, Verdict
 
 from .problem import baseline_title
@@ -36,7 +37,7 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "floor_share": floor_share(best) if best else None,
         "keep_rate": counts["kept"] / counts["judged"] if counts["judged"] else None,
         "usual_keep_rate": USUAL_KEEP_RATE,
-        "spent": spent(campaign.attempts.all()),
+        "spent": spent(campaign),
         "ideas": ideas(campaign),
         "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
         "open_flags": open_flags(campaign),
@@ -57,8 +58,18 @@ def floor_share(attempt: Attempt) -> float | None:
     return math.exp(sum(shares) / len(shares)) if shares else None
 
 
-def spent(attempts: QuerySet[Attempt]) -> dict[str, float | None]:
-    """Tokens and dollars over the attempts; null where no model was asked."""
+def spent(campaign: Campaign) -> dict[str, float | None]:
+    """Tokens and dollars by the ledger, proposals that failed included; null where no model was asked or no price is known.
+
+    A campaign that came in an archive has no ledger: there the attempts say what they cost.
+    """
+    total = money.of_campaign(campaign)
+    if not total.calls:
+        return told_by_attempts(campaign.attempts.all())
+    return {"tokens": total.tokens, "cost_usd": None if total.known_usd is None else float(total.known_usd)}
+
+
+def told_by_attempts(attempts: QuerySet[Attempt]) -> dict[str, float | None]:
     names = ("input_tokens", "output_tokens", "cost_usd")
     sums = {name: Sum(Cast(KeyTextTransform(name, "usage"), FloatField())) for name in names}
     total = attempts.aggregate(**sums)

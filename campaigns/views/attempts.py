@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
@@ -31,10 +33,20 @@ def attempt(request: HttpRequest, pk: int, number: int) -> HttpResponse:
         "diff": difference(shown, against),
         "diff_view": view,
         "history": history(shown),
+        "asked": asked(shown),
         "previous": siblings.filter(number__lt=number).order_by("-number").first(),
         "next": siblings.filter(number__gt=number).order_by("number").first(),
     }
     return render(request, "attempts/detail.html", context)
+
+
+def asked(shown: Attempt) -> dict[str, Any]:
+    """What its model was given and counted; empty where none was asked."""
+    return {
+        "calls": shown.model_calls.all(),
+        "cards": shown.cards.all(),
+        "check_seconds": shown.check_seconds,
+    }
 
 
 @require_safe

@@ -167,3 +167,19 @@ def test_what_cannot_run_is_told_and_kept(client, monkeypatch, fields, told):
     text = answer.content.decode()
     assert told in text
     assert "One pass." in text
+
+
+def test_an_attempts_page_says_what_its_model_was_given_and_counted(client):
+    campaign = make_campaign()
+    attempt = make_attempt(campaign, "kept")
+    card = library.current()[0]["dsl/cpp"]
+    attempt.cards.add(library.version_of(card))
+    common = {"campaign": campaign, "attempt": attempt, "agent": "openai", "model": "<i>m</i>", "outcome": "answered"}
+    ModelCall.objects.create(input_tokens=4_321, cached_input_tokens=None, output_tokens=99, **common)
+    text = client.get(attempt.get_absolute_url()).content.decode()
+    assert "4,321" in text
+    assert "not told" in text
+    assert "unknown" in text
+    assert "&lt;i&gt;m&lt;/i&gt;" in text
+    assert f"/context/dsl/cpp/?version={card.sha256}" in text
+    assert "4,420" in client.get(campaign.get_absolute_url()).content.decode()

@@ -32,6 +32,7 @@ def campaign_with_a_kill(product: Product, phase: str, service: str) -> dict:
     ("phase", "service"),
     [
         ("proposing", "loop"),
+        ("proposing", "propose"),
         ("ready", "loop"),
         ("evaluating", "gpu.cpu"),
         ("evaluating", "loop"),
