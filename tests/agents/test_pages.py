@@ -182,4 +182,4 @@ def test_an_attempts_page_says_what_its_model_was_given_and_counted(client):
     assert "unknown" in text
     assert "&lt;i&gt;m&lt;/i&gt;" in text
     assert f"/context/dsl/cpp/?version={card.sha256}" in text
-    assert "4,420" in client.get(campaign.get_absolute_url()).content.decode()
+    assert "price unknown · 4420 tokens" in client.get(campaign.get_absolute_url()).content.decode()
