@@ -15,6 +15,12 @@ def context(cards: list[Card]) -> str:
     return as_context(cards)
 
 
+def default_rules() -> str:
+    """The rules of a campaign that has none of its own."""
+    card = library.current()[0].get("rules/default")
+    return card.body if card else ""
+
+
 def further_cards(chosen: list[Card]) -> dict[str, str]:
     """The cards that are not in the context but may be asked for."""
     given = {card.name for card in chosen}

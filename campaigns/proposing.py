@@ -25,11 +25,14 @@ from campaigns.harness.problem import load_problem
 from campaigns.memory import lessons
 from campaigns.models import Attempt, Campaign, Event, Idea, Phase, State, Verdict
 from campaigns.proposers import registry
-from campaigns.proposers.base import Exhausted, IdeaSpent, PastAttempt, Proposal, ProposerError, Task
+from campaigns.proposers.base import Exhausted, IdeaSpent, PastAttempt, Proposal, ProposerError, ShouldStop, Task
 from campaigns.redaction import reason_of
 
 log = logging.getLogger(__name__)
 
+MAX_KNOWN_POINTS = 64
+"""Points known from earlier campaigns that the tuner may name before one of them is taken as it is."""
+FAILED = "the agent failed"
 MAX_FAILURES = 3
 """Retryable failures of the proposer in a row before its campaign is stopped as failed."""
 
@@ -50,6 +53,9 @@ def propose(attempt_id: int) -> None:
         retire(attempt, claim, str(error))
     except ProposerError as error:
         fail(attempt, claim, error)
+    except Exception as error:  # a fault of ours: told like any other, or its campaign would hang for ever
+        log.exception("%s: proposing failed", attempt)
+        fail(attempt, claim, ProposerError(f"{type(error).__name__}: {str(error)[:300]}", retryable=True))
     else:
         accept(attempt, claim, proposal, agent)
     progress.advance(campaign.pk)
@@ -67,12 +73,25 @@ def ask(attempt: Attempt, claim: str) -> tuple[str, Proposal]:
     task = task_for(attempt, cards)
     if promising := handover.to_tune(campaign):
         with suppress(Exhausted):
-            tuner = registry.make("tuner")
-            return "tuner", tuner.propose(replace(task, incumbent=promising), on_text=on_text, should_stop=should_stop)
+            return "tuner", turned(attempt, replace(task, incumbent=promising), should_stop)
+    if campaign.agent == "tuner":
+        return "tuner", turned(attempt, task, should_stop)
     proposer = registry.make(campaign.agent, campaign.agent_options)
     if hasattr(proposer, "desk"):
         proposer.desk = desks.desk_for(attempt, cards)
     return campaign.agent, proposer.propose(task, on_text=on_text, should_stop=should_stop)
+
+
+def turned(attempt: Attempt, task: Task, should_stop: ShouldStop) -> Proposal:
+    """The tuner's next point that an earlier campaign has not shown to be a dead end; it is told of those it names."""
+    tuner = registry.make("tuner", attempt.campaign.agent_options if attempt.campaign.agent == "tuner" else {})
+    for known in range(MAX_KNOWN_POINTS):
+        proposal = tuner.propose(task, should_stop=should_stop)
+        if should_stop() or not memory.refusal(attempt.campaign, proposal.candidate, besides=attempt.pk):
+            break
+        dead_end = PastAttempt(number=-1 - known, verdict=Verdict.NO_MEASUREMENT, candidate=proposal.candidate)
+        task = replace(task, attempts=(*task.attempts, dead_end))
+    return proposal
 
 
 def take(attempt_id: int, claim: str) -> bool:
@@ -123,7 +142,7 @@ def task_for(attempt: Attempt, cards: list[Card] | None = None) -> Task:
         hardware=campaign.hardware,
         idea=attempt.idea.text if attempt.idea else "",
         steering=tuple(campaign.steerings.values_list("text", flat=True)),
-        rules=campaign.rules,
+        rules=campaign.rules or briefing.default_rules(),
         context=briefing.context(cards),
         interface=briefing.interface(problem, campaign),
         lessons=tuple(lessons.told(lesson) for lesson in lessons.lessons_for(campaign)),
@@ -212,8 +231,10 @@ def fail(attempt: Attempt, claim: str, error: ProposerError) -> None:
         campaign = Campaign.objects.select_for_update().get(pk=attempt.campaign_id)
         if is_over(attempt.pk, claim):
             return
-        progress.drop(attempt, f"the agent failed: {error}")
+        progress.drop(attempt, f"{FAILED}: {error}")
         last = campaign.attempts.exclude(phase__in=(Phase.PROPOSING,)).order_by("-number")[:MAX_FAILURES]
-        in_a_row = all(a.phase == Phase.DROPPED for a in last) and len(last) == MAX_FAILURES
+        in_a_row = (
+            all(a.phase == Phase.DROPPED and a.reason.startswith(FAILED) for a in last) and len(last) == MAX_FAILURES
+        )
         if not error.retryable or in_a_row:
-            progress.finish(campaign, State.FAILED, f"the agent failed: {error}")
+            progress.finish(campaign, State.FAILED, f"{FAILED}: {error}"[:500])

@@ -442,3 +442,41 @@ def test_sums_say_what_is_not_known(db):
         ("a", 110),
         ("b", 2),
     ]
+
+
+# ── What must not hang or be done twice ──
+
+
+def test_a_fault_of_our_own_ends_the_campaign_with_its_reason(at_broker, monkeypatch):
+    from campaigns.context import library
+
+    def broken(campaign):
+        raise RuntimeError("the shelf fell over")
+
+    monkeypatch.setattr(library, "chosen_for", broken)
+    campaign = make_campaign()
+    for _ in range(proposing.MAX_FAILURES):
+        progress.advance(campaign.pk)
+        for attempt in campaign.attempts.filter(phase=Phase.PROPOSING):
+            proposing.propose(attempt.pk)
+    campaign.refresh_from_db()
+    assert campaign.state == "failed"
+    assert "the shelf fell over" in campaign.state_reason
+
+
+def test_the_tuner_passes_over_points_that_an_earlier_campaign_showed_to_be_dead_ends(at_broker):
+    first = make_campaign()
+    dead = proposed(first)
+    dead_files = dead.files
+    Attempt.objects.filter(pk=dead.pk).update(phase=Phase.JUDGED, verdict="incorrect")
+    second = make_campaign()
+    attempt = proposed(second)
+    assert attempt.verdict != "duplicate"
+    assert attempt.files != dead_files
+
+
+def test_a_campaign_without_rules_of_its_own_has_the_defaults(at_broker, serve, vendor):
+    campaign = model_campaign(vendor)
+    server = serve({"tools": [submit(variant(campaign, "int other = 3;"))], "usage": USAGE})
+    proposed(campaign)
+    assert "CUDA graphs must keep working" in str(server.requests()[0]["body"])
