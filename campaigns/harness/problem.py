@@ -31,6 +31,8 @@ class TensorSpec(_Raw):
     name: str
     shape: list[int | str]
     dtype: str = "dtype"
+    fixed: float = 0.0
+    """Of an output: the share of values that are the same in every draw by design, such as a mask's zeros."""
 
 
 class BaselineSpec(_Raw):

@@ -34,8 +34,8 @@ class Host:
                 for slot, seed in message["items"]:
                     self.draw(slot, seed, message["dtype"])
             case "refresh":
-                for slot, seed in message["items"]:
-                    self.refresh(slot, seed, message["dtype"])
+                changed = [self.refresh(slot, seed, message["dtype"]) for slot, seed in message["items"]]
+                return {"ok": True, "changed": changed}
             case "expect":
                 began = time.monotonic()
                 for slot, into in message["items"]:
@@ -63,11 +63,13 @@ class Host:
         made = self.inputs.make_inputs(self.axes[slot], self.generator(seed), "cpu", getattr(self.torch, dtype))
         self.store(slot, made, "inputs.py: make_inputs")
 
-    def refresh(self, slot: str, seed: int, dtype: str) -> None:
+    def refresh(self, slot: str, seed: int, dtype: str) -> list[str] | None:
+        """The names of what it says it changed; nothing where it does not say, or draws anew."""
         if hasattr(self.inputs, "refresh"):
-            self.inputs.refresh(self.slots[slot], self.axes[slot], self.generator(seed))
-        else:
-            self.draw(slot, seed, dtype)
+            changed = self.inputs.refresh(self.slots[slot], self.axes[slot], self.generator(seed))
+            return [str(name) for name in changed] if isinstance(changed, list | tuple) else None
+        self.draw(slot, seed, dtype)
+        return None
 
     def edges(self, slot: str, seed: int, dtype: str) -> dict[str, dict[str, Any]]:
         if not hasattr(self.inputs, "edge_inputs"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import torch
 
+SMALL_VOCAB = 64
+"""Below this a new target is often the old one."""
+
 
 def make_inputs(
     axes: dict[str, int], generator: torch.Generator, device: str, dtype: torch.dtype
@@ -15,12 +18,13 @@ def make_inputs(
 
 
 def refresh(inputs: dict[str, torch.Tensor], axes: dict[str, int], generator: torch.Generator) -> list[str]:
-    """Negate about half of the rows, draw an eighth of them anew, and new targets for all."""
+    """Negate about half of the rows, draw an eighth of them anew (of a small vocabulary all), and new targets for all."""
     logits = inputs["logits"]
     rows, vocab = logits.shape
     logits.mul_(torch.randint(2, (rows, 1), generator=generator, device=logits.device).to(logits.dtype) * 2 - 1)
     shift = torch.randint(rows, (1,), generator=generator, device=logits.device)
-    some = (torch.arange(max(1, rows // 8), device=logits.device) + shift) % rows
+    count = rows if vocab < SMALL_VOCAB else max(1, rows // 8)
+    some = (torch.arange(count, device=logits.device) + shift) % rows
     logits.index_copy_(0, some, draw_rows(len(some), vocab, generator, logits.device, logits.dtype))
     inputs["target"].copy_(draw_target(logits, generator))
     return ["logits", "target"]

@@ -12,11 +12,11 @@ def make_inputs(
 
 
 def refresh(inputs: dict[str, torch.Tensor], axes: dict[str, int], generator: torch.Generator) -> list[str]:
-    """Move the rows, flip the signs of random channels, move the channels by one, draw an eighth of the rows anew."""
+    """Move the rows, flip the signs of random channels, draw an eighth of the rows anew."""
     x = inputs["x"]
     rows, hidden = x.shape
     every_row = torch.arange(rows, device=x.device)
-    shift = torch.randint(rows, (1,), generator=generator, device=x.device)
+    shift = 1 + torch.randint(max(1, rows - 1), (1,), generator=generator, device=x.device)
     x.copy_(x.index_select(0, (every_row + shift) % rows))
     x.mul_(torch.randint(2, (hidden,), generator=generator, device=x.device).to(x.dtype) * 2 - 1)
     some = (every_row[: max(1, rows // 8)] + shift) % rows

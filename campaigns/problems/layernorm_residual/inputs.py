@@ -22,7 +22,7 @@ def refresh(inputs: dict[str, torch.Tensor], axes: dict[str, int], generator: to
     x, residual = inputs["x"], inputs["residual"]
     rows, hidden = x.shape
     every_row = torch.arange(rows, device=x.device)
-    shift = torch.randint(rows, (1,), generator=generator, device=x.device)
+    shift = 1 + torch.randint(max(1, rows - 1), (1,), generator=generator, device=x.device)
     x.copy_(x.index_select(0, (every_row + shift) % rows))
     x.mul_(torch.randint(2, (hidden,), generator=generator, device=x.device).to(x.dtype) * 2 - 1)
     some = (every_row[: max(1, rows // 8)] + shift) % rows
