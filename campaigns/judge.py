@@ -55,10 +55,10 @@ def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:
     floor = floor_for(report.host.kind)
     band = noise_band(report.noise, floor)
     gain = f"{over.value:.3f}× over the incumbent ({over.lo:.3f} to {over.hi:.3f}), noise ±{band:.1%}"
-    if over.hi < 1 - band:
+    if over.hi < 1:
         return "reverted", f"slower: {gain}"
     if not clears(over, report.noise, floor=floor):
-        return ("stacked" if over.lo > 1 - band else "reverted"), f"not told apart from the incumbent: {gain}"
+        return "stacked", f"not told apart from the incumbent: {gain}"
     if slow := [row for row in report.workloads if is_worse(row, policy)]:
         return "reverted", f"faster overall, {gain}; but {describe(slow[0])}"
     confirmation = report.confirmation
