@@ -11,12 +11,13 @@ PROBLEM is a folder, or the name of a bundled problem. What was measured goes to
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import msgspec
 
 from . import report as reports
 from .candidate import load_candidate
@@ -47,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    found = argparse.ArgumentParser(prog="python -m campaigns.harness.cli", description=__doc__.splitlines()[0] if __doc__ else "")
+    found = argparse.ArgumentParser(
+        prog="python -m campaigns.harness.cli", description=__doc__.splitlines()[0] if __doc__ else ""
+    )
     commands = found.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser("evaluate", help="put one candidate through all stages and show the evidence")
     one.add_argument("problem")
@@ -56,7 +59,9 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--backend")
     one.add_argument("--baseline")
     one.add_argument("--mode", choices=("full", "visible", "check"), default="full")
-    one.add_argument("--times", type=int, default=1, help="evaluate so many times: the first one starts what later ones find warm")
+    one.add_argument(
+        "--times", type=int, default=1, help="evaluate so many times: the first one starts what later ones find warm"
+    )
     one.add_argument("--json", action="store_true")
     one.set_defaults(run=run_evaluate)
     aa = commands.add_parser("aa", help="compare a kernel with itself, or with another of known gain, many times")
@@ -113,7 +118,9 @@ def text(found: Report) -> str:
         lines.append(f"  {stage.name:<13} {stage.status:<8} {stage.seconds:>6.2f} s  {stage.detail}")
     lines += [f"  {f.severity}: {f.rule}: {f.evidence}" for f in found.findings]
     for row in found.workloads:
-        times = [f"{t:.2f}" if t is not None else "–" for t in (row.time_us, row.incumbent_us, row.baseline_us, row.floor_us)]
+        times = [
+            f"{t:.2f}" if t is not None else "–" for t in (row.time_us, row.incumbent_us, row.baseline_us, row.floor_us)
+        ]
         gain = f"{row.speedup.value:.3f}×" if row.speedup else "–"
         name = row.name + (" (hidden)" if row.hidden else "")
         lines.append(
@@ -134,7 +141,9 @@ def run_aa(options: argparse.Namespace) -> int:
     if candidate is None:
         raise CandidateError("the problem has no Triton start kernel: name one by --candidate")
     incumbent = load_candidate(options.incumbent) if options.incumbent else candidate
-    chosen = [w for w in problem.workloads_on("cuda") if w.timed and (not options.workload or w.name in options.workload)]
+    chosen = [
+        w for w in problem.workloads_on("cuda") if w.timed and (not options.workload or w.name in options.workload)
+    ]
     if not chosen:
         raise ProblemError("no such timed workload for a GPU in this problem")
     with devices.reserved(lambda: False, 600.0) as gpu:
@@ -151,8 +160,7 @@ def run_aa(options: argparse.Namespace) -> int:
     sums = [study.summary(name, some) for name, some in rows.items() if some]
     print("\n".join(study.table(sums)))
     if options.json:
-        whole = {"summaries": sums, "ratios": {n: [[r.over.value, r.over.lo, r.over.hi] for r in some] for n, some in rows.items()}}
-        Path(options.json).write_text(json.dumps(whole))
+        Path(options.json).write_bytes(msgspec.json.encode({"summaries": sums, "rows": rows}))
     return 0
 
 

@@ -24,7 +24,7 @@ from .stages import Evaluation, Skip, Stage, in_order
 log = logging.getLogger(__name__)
 Progress = Callable[[str, str], None]
 _benches: dict[tuple[str, str, str], Bench | GpuBench] = {}
-FIRST_ON_BENCH = {"cpu": "correctness", "cuda": "engagement"}
+FIRST_ON_BENCH = "correctness"
 _lock = threading.Lock()
 """One evaluation at a time in a process: the warm processes answer one question at a time."""
 
@@ -122,7 +122,7 @@ def start_kernel(problem: Problem, backend: str) -> CandidateSource | None:
 def _run_stages(evaluation: Evaluation, stages: list[Stage], results: list[StageResult]) -> None:
     for stage in stages:
         evaluation.progress(stage.name, "")
-        if stage.name == FIRST_ON_BENCH[evaluation.device]:
+        if stage.name == FIRST_ON_BENCH:
             _warm_up(evaluation)
         began = time.monotonic()
         try:
@@ -156,7 +156,7 @@ def _warm_up(evaluation: Evaluation) -> None:
         _benches[key] = made(evaluation.problem, evaluation.gpu or evaluation.device, key[2])  # type: ignore[arg-type]
     bench = _benches[key]
     bench.should_stop = evaluation.should_stop
-    evaluation.progress(FIRST_ON_BENCH[evaluation.device], "starting the reference and the baseline")
+    evaluation.progress(FIRST_ON_BENCH, "starting the reference and the baseline")
     if isinstance(bench, GpuBench):
         assert evaluation.gpu is not None
         bench.ready()

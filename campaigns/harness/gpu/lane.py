@@ -58,6 +58,8 @@ class Lane:
     direct: dict[str, str] = field(default_factory=dict)
     """Runners whose calls could not be captured, with the reason."""
     limit_s: float = 60.0
+    raw: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
+    """By runner and round: both clocks of the longer and of the shorter block."""
     repeats: list[float] = field(default_factory=list)
     """log(time on new inputs ÷ time on the same inputs again) of the candidate."""
 
@@ -70,6 +72,7 @@ class Lane:
 
     def add(self, who: str, long: Clocks, short: Clocks) -> None:
         calls = self.calls[who]
+        self.raw.setdefault(who, []).append((*long, *short))
         self.times.setdefault(who, []).append(slope(long.wall_ns, short.wall_ns, calls))
         self.device_times.setdefault(who, []).append(slope(long.device_ns, short.device_ns, calls))
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ..sandbox import MIB, Limits, Spec
@@ -19,7 +20,9 @@ LIMITS = Limits(
 )
 START_LIMIT_S = 120.0
 BECOME_LIMIT_S = 120.0
-KEPT = 5
+KEPT = 6
+SYSTEM_PATHS = ("/sys/bus/pci", "/sys/devices/system/node", "/sbin")
+"""What the driver reads to know its GPU, and what Triton asks where the driver's library is."""
 
 
 def spec(gpu: Gpu) -> Spec:
@@ -27,6 +30,8 @@ def spec(gpu: Gpu) -> Spec:
     environment = {"TRITON_CACHE_DIR": "/tmp/triton", "CUDA_CACHE_PATH": "/tmp/cuda", "CUDA_MODULE_LOADING": "LAZY"}
     if folders := driver_folders():
         environment["LD_LIBRARY_PATH"] = ":".join(folders)
+        if holding := next((f for f in folders if os.path.exists(os.path.join(f, "libcuda.so.1"))), None):
+            environment["TRITON_LIBCUDA_PATH"] = holding
     if gpu.device != "cuda":
         environment["TRITON_INTERPRET"] = "1"
     return Spec(
@@ -36,7 +41,7 @@ def spec(gpu: Gpu) -> Spec:
         compiler=True,
         config={"device": gpu.device},
         devices=gpu.nodes,
-        binds=(*driver_folders(), "/sys/bus/pci", "/sys/devices/system/node") if gpu.device == "cuda" else (),
+        binds=(*driver_folders(), *SYSTEM_PATHS) if gpu.device == "cuda" else (),
         environment=environment,
     )
 
@@ -59,6 +64,17 @@ class Spares:
         channel.should_stop = should_stop
         channel.wait_ready(limit_s)
         return channel
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Those that are still importing wait while the block runs: nothing but the timed process keeps the host busy."""
+        for channel in self.waiting:
+            channel.freeze()
+        try:
+            yield
+        finally:
+            for channel in self.waiting:
+                channel.thaw()
 
     def close(self) -> None:
         for channel in self.waiting:

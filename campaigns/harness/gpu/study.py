@@ -53,6 +53,8 @@ class Row:
     rounds: int
     seconds: float
     findings: list[str]
+    calls: dict[str, int]
+    raw: dict[str, list[tuple[float, ...]]]
 
     @property
     def keeps(self) -> bool:
@@ -111,6 +113,8 @@ class Study:
             outcome.rounds,
             time.monotonic() - began,
             [f.rule for f in hooks.findings],
+            session.lanes[0].calls,
+            session.lanes[0].raw,
         )
 
     def run(self, workload: Workload, pairs: int, say: Callable[[str], None], limit_s: float) -> list[Row]:
@@ -142,7 +146,9 @@ def summary(name: str, rows: list[Row]) -> dict[str, Any]:
         "mean_ratio": round(math.exp(statistics.fmean(logs)), 5),
         "sd": round(statistics.pstdev(logs), 5),
         "worst": round(max(abs(value) for value in logs), 5),
-        "covered": round(statistics.fmean(row.over.lo <= math.exp(statistics.fmean(logs)) <= row.over.hi for row in rows), 3),
+        "covered": round(
+            statistics.fmean(row.over.lo <= math.exp(statistics.fmean(logs)) <= row.over.hi for row in rows), 3
+        ),
         "band": round(statistics.median(noise_band(row.noise, MIN_NOISE_GPU) for row in rows), 5),
         "half_width": round(statistics.median(row.over.value - row.over.lo for row in rows), 5),
         "clocks_median": round(statistics.median(clocks), 5) if clocks else None,
@@ -154,9 +160,15 @@ def summary(name: str, rows: list[Row]) -> dict[str, Any]:
 
 
 def table(found: list[dict[str, Any]]) -> Iterator[str]:
-    yield f"{'workload':<10}{'µs':>9}{'pairs':>7}{'keeps':>7}{'mean':>9}{'sd':>8}{'worst':>8}{'band':>8}{'±':>8}{'clocks':>9}{'worst':>8}{'s':>6}"
+    names = ("µs", "pairs", "keeps", "mean", "sd", "worst", "band", "±", "clocks", "worst", "s")
+    widths = (9, 7, 7, 9, 8, 8, 8, 8, 9, 8, 6)
+    yield f"{'workload':<10}" + "".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
     for row in found:
-        clocks = f"{row['clocks_median']:>9.2%}{row['clocks_worst']:>8.2%}" if row["clocks_median"] is not None else f"{'–':>17}"
+        clocks = (
+            f"{row['clocks_median']:>9.2%}{row['clocks_worst']:>8.2%}"
+            if row["clocks_median"] is not None
+            else f"{'–':>17}"
+        )
         yield (
             f"{row['workload']:<10}{row['time_us']:>9.2f}{row['pairs']:>7}{row['keeps']:>7}{row['mean_ratio']:>9.4f}{row['sd']:>8.2%}"
             f"{row['worst']:>8.2%}{row['band']:>8.2%}{row['half_width']:>8.2%}{clocks}{row['seconds']:>6.2f}"

@@ -79,7 +79,6 @@ class Cuda:
 
     def capture(self, work: Callable[[], None]) -> Graph:
         """The work as a CUDA graph. Raises whatever the driver says against it."""
-        gc.collect()
         self.sync()
         graph = self._graph(keep_graph=True)
         with self.torch.cuda.stream(self.stream):

@@ -23,7 +23,7 @@ def in_order(evaluation: Evaluation) -> list[Stage]:
 
     first: list[Stage] = [Scan(), Build()]
     if evaluation.device == "cuda":
-        return [*first, Engagement(), GpuCorrectness(), Graph(), GpuTiming(), Floor(), GpuConfirmation()]
+        return [*first, GpuCorrectness(), Engagement(), Graph(), GpuTiming(), Floor(), GpuConfirmation()]
     if evaluation.untimed:
         return [*first, Correctness(), Untimed()]
     return [*first, Correctness(), Timing(), Floor(), ConfirmationStage()]

@@ -13,6 +13,7 @@ from ..bench import Bench
 from ..errors import CandidateFailure, Infrastructure, Stopped
 from ..gpu.bench import GpuBench
 from ..gpu.devices import Gpu
+from ..gpu.engaged import Engaged
 from ..gpu.runner import GpuRunner
 from ..gpu.session import Warming
 from ..problem import Problem, Workload
@@ -77,6 +78,7 @@ class Evaluation:
     gpu_candidate: GpuRunner | None = None
     gpu_runners: list[GpuRunner] = field(default_factory=list)
     warming: tuple[dict[str, GpuRunner], Warming] | None = None
+    engaged: Engaged | None = None
 
     def checkpoint(self) -> None:
         """Called between blocks: ends the evaluation when a person stopped it or its time is over."""
@@ -141,6 +143,13 @@ class Evaluation:
         self.gpu_runners.append(runner)
         return runner
 
+    def start_engaged(self) -> None:
+        """Start the processes in which it is seen what really runs."""
+        chosen = [w for w in self.workloads if w.timed] or self.workloads[:1]
+        assert self.built is not None
+        source = self.request.candidate
+        self.engaged = Engaged(self.on_gpu, self.start_gpu, self.close_gpu, source, self.built, chosen)
+
     def start_warming(self) -> None:
         """Start the processes of a timing session: they load and compile while other things are looked at."""
         timed = [w for w in self.workloads if w.timed]
@@ -152,7 +161,6 @@ class Evaluation:
                 runners[who] = self.start_gpu(who, self.incumbent, self.incumbent_built, mine=False)
         runners["candidate"] = self.start_gpu("candidate")
         self.warming = runners, Warming(self.on_gpu, list(runners.values()), timed)
-        self.on_gpu.spares.fill()
 
     def warmed(self) -> dict[str, GpuRunner]:
         """The processes that ``start_warming`` started, once they are ready."""

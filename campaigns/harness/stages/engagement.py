@@ -4,38 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..backends import Built
-from ..errors import CandidateFailure, Infrastructure
+from ..errors import Infrastructure
 from ..gpu import kernels
-from ..gpu.runner import COMPILE_LIMIT_S, GpuRunner
+from ..gpu.engaged import Engaged
 from ..report import Finding
-from ..request import CandidateSource
 from .base import Evaluation
 
 DSLS = ("triton", "cuda", "cutedsl")
 HEAVY_SHARE = 0.10
 LIBRARY_SHARE = 0.50
 WARN_SHARE = 0.10
-CAUGHT_KINDS = ("launch_failed", "timed_out", "out_of_memory", "incorrect")
 
 
 class Engagement:
+    """Its processes were started with the candidate's (``Evaluation.start_warming``): profiling takes seconds to begin."""
+
     name = "engagement"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        source, bench = evaluation.request.candidate, evaluation.on_gpu
-        runner = evaluation.gpu_candidate = evaluation.start_gpu("candidate")
-        empty = self.start_empty(evaluation)
-        runner.load()
-        calls = self.warm(evaluation, runner)
+        source, engaged = evaluation.request.candidate, evaluation.engaged
+        assert engaged is not None
+        engaged.wait()
         own = kernels.own_names(source)
-        detail = self.profile(evaluation, runner, calls, own) if bench.gpu.device == "cuda" else "nothing was profiled"
-        if empty is not None:
-            detail += self.judge_empty(evaluation, empty)
-        return detail, {"own_kernels": sorted(own), "calls_profiled": len(calls)}
+        detail = self.profiled(evaluation, engaged.profiled, own)
+        if engaged.empty is not None:
+            detail += self.judge_empty(evaluation, engaged)
+        engaged.close()
+        return detail, {"own_kernels": sorted(own), "calls_profiled": len(engaged.profiled)}
 
-    def profile(self, evaluation: Evaluation, runner: GpuRunner, calls: list[str], own: set[str]) -> str:
-        profiled = list(runner.ask("profile", COMPILE_LIMIT_S, calls=calls).get("workloads") or [])
+    def profiled(self, evaluation: Evaluation, profiled: list[dict[str, Any]], own: set[str]) -> str:
+        if evaluation.on_gpu.gpu.device != "cuda":
+            return "nothing was profiled"
         evaluation.engagement = kernels.table(profiled, own)
         if not evaluation.engagement:
             raise Infrastructure("the profiler saw no kernel at all: CUPTI does not work on this host")
@@ -43,19 +42,6 @@ class Engagement:
             self.judge(evaluation, profiled, own)
         self.look_at_streams(evaluation)
         return self.sentence(evaluation)
-
-    def warm(self, evaluation: Evaluation, runner: GpuRunner) -> list[str]:
-        """One slot for each timed workload, called once; the first call compiles."""
-        bench = evaluation.on_gpu
-        calls = []
-        for workload in [w for w in evaluation.workloads if w.timed] or evaluation.workloads[:1]:
-            evaluation.checkpoint()
-            slot = f"{workload.name}/0"
-            runner.make_slots(workload, [slot])
-            runner.renew({slot: bench.draw()}, [slot], bench.scales_of(workload))
-            runner.call([slot], evaluation.block_limit_s(COMPILE_LIMIT_S))
-            calls.append(slot)
-        return calls
 
     def judge(self, evaluation: Evaluation, profiled: list[dict[str, Any]], own: set[str]) -> None:
         """Per call: a library may clear a buffer, it may not do the work."""
@@ -93,37 +79,15 @@ class Engagement:
         top = evaluation.engagement[0]
         return f"{own:.0%} of the device time in its own kernels; most in {top['kernel'][:60]} ({top['share']:.0%})"
 
-    def start_empty(self, evaluation: Evaluation) -> GpuRunner | None:
-        """For Triton: a process with the same source, every kernel emptied."""
-        source = evaluation.request.candidate
-        if source.backend != "triton":
-            return None
-        files = {p: kernels.without_bodies(t) if p.endswith(".py") else t for p, t in source.files.items()}
-        assert evaluation.built is not None
-        built = Built({p: t.encode() for p, t in files.items()}, evaluation.built.entry)
-        return evaluation.start_gpu(
-            "candidate, its kernels emptied", CandidateSource(backend="triton", files=files), built
-        )
-
-    def judge_empty(self, evaluation: Evaluation, runner: GpuRunner) -> str:
+    def judge_empty(self, evaluation: Evaluation, engaged: Engaged) -> str:
         """Without its kernels the output must be wrong; failing altogether is as good."""
-        workload = min(evaluation.workloads, key=lambda w: sum(w.axes.values()))
-        workload = next((w for w in evaluation.workloads if w.timed), workload)
-        slot, bench = f"{workload.name}/0", evaluation.on_gpu
-        try:
-            runner.load()
-            runner.make_slots(workload, [slot])
-            runner.renew({slot: bench.draw()}, [slot], bench.scales_of(workload))
-            runner.call([slot], evaluation.block_limit_s(COMPILE_LIMIT_S))
-            right = bench.check(runner, workload, slot).comparison.passed
-        except CandidateFailure as failure:
-            if failure.outcome not in CAUGHT_KINDS:
-                raise
-            right = False
-        finally:
-            evaluation.close_gpu(runner)
+        assert engaged.empty is not None
+        right = False
+        if engaged.empty_ran:
+            right = evaluation.on_gpu.check(engaged.empty, engaged.workload, engaged.slot).comparison.passed
         if not right:
             return "; without them its output is wrong, as it must be"
-        text = f"{workload.name}: with every Triton kernel's body emptied the output is still right: something else computes it"
+        name = engaged.workload.name
+        text = f"{name}: with every Triton kernel's body emptied the output is still right: something else computes it"
         evaluation.add_finding(Finding(rule="decoy-kernel", severity="block", evidence=text))
         return "; and right without them"

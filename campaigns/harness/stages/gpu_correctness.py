@@ -26,9 +26,11 @@ class GpuCorrectness:
     name = "correctness"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
+        runner = evaluation.gpu_candidate = evaluation.start_gpu("candidate")
+        evaluation.start_engaged()
         evaluation.start_warming()
-        runner = evaluation.gpu_candidate
-        assert runner is not None
+        evaluation.on_gpu.spares.fill()
+        runner.load()
         ordered = sorted(evaluation.workloads, key=lambda w: total_bytes(evaluation.problem, w))
         evidence: dict[str, Any] = {"draws": DRAWS * SLOTS, "repeats": REPEATS + 1, "edges": {}, "rms_error": {}}
         for done, workload in enumerate(ordered):

@@ -19,7 +19,7 @@ def measure(evaluation: Evaluation, stage: str) -> tuple[GpuSession, Outcome]:
     assert bench.baseline is not None
     runners = evaluation.warmed()
     try:
-        with dropped([bench.baseline], timed):
+        with bench.spares.still(), dropped([bench.baseline], timed):
             session = GpuSession(evaluation, bench, {BASELINE: bench.baseline, **runners}, stage)
             return session, session.run(timed)
     finally:

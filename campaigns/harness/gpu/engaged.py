@@ -1,0 +1,89 @@
+"""A candidate in two more processes, beside its correctness checks: one profiled, one with its kernels emptied."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..backends import Built
+from ..errors import CandidateFailure
+from ..problem import Workload
+from ..request import CandidateSource
+from . import kernels
+from .bench import GpuBench
+from .runner import COMPILE_LIMIT_S, GpuRunner
+
+Start = Callable[[str, CandidateSource, Built], GpuRunner]
+
+
+class Engaged:
+    """Started at once; ``wait`` raises what went wrong. What an emptied kernel fails with is no failure."""
+
+    def __init__(
+        self,
+        bench: GpuBench,
+        start: Start,
+        close: Callable[[GpuRunner], None],
+        source: CandidateSource,
+        built: Built,
+        workloads: list[Workload],
+    ) -> None:
+        self.bench, self.end = bench, close
+        self.workloads, self.workload = workloads, workloads[0]
+        self.slot = f"{self.workload.name}/0"
+        self.scales = {w.name: bench.scales_of(w) for w in workloads}
+        self.profiled: list[dict[str, Any]] = []
+        self.failure: BaseException | None = None
+        self.empty_ran = False
+        self.profiling = start("candidate, profiled", source, built)
+        self.empty: GpuRunner | None = None
+        if source.backend == "triton":
+            files = {p: kernels.without_bodies(t) if p.endswith(".py") else t for p, t in source.files.items()}
+            emptied = CandidateSource(backend="triton", files=files)
+            self.empty = start(
+                "candidate, its kernels emptied", emptied, Built({p: t.encode() for p, t in files.items()}, built.entry)
+            )
+        self.threads = [threading.Thread(target=self._profile, daemon=True)]
+        if self.empty is not None:
+            self.threads.append(threading.Thread(target=self._run_empty, args=(self.empty,), daemon=True))
+        for thread in self.threads:
+            thread.start()
+
+    def _call_once(self, runner: GpuRunner, workload: Workload) -> str:
+        slot = f"{workload.name}/0"
+        runner.make_slots(workload, [slot])
+        runner.renew({slot: self.bench.draw()}, [slot], self.scales[workload.name])
+        runner.call([slot], COMPILE_LIMIT_S)
+        return slot
+
+    def _profile(self) -> None:
+        """One slot for each workload, called once, which compiles; then once more under the profiler."""
+        try:
+            self.profiling.load()
+            calls = [self._call_once(self.profiling, workload) for workload in self.workloads]
+            answer = self.profiling.ask("profile", COMPILE_LIMIT_S, calls=calls)
+            self.profiled = list(answer.get("workloads") or [])
+        except BaseException as error:
+            self.failure = error
+
+    def _run_empty(self, runner: GpuRunner) -> None:
+        try:
+            runner.load()
+            self._call_once(runner, self.workload)
+            self.empty_ran = True
+        except CandidateFailure:
+            self.empty_ran = False
+        except BaseException as error:
+            self.failure = self.failure or error
+
+    def wait(self) -> None:
+        for thread in self.threads:
+            thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def close(self) -> None:
+        for runner in (self.profiling, self.empty):
+            if runner is not None:
+                self.end(runner)
