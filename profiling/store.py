@@ -75,7 +75,7 @@ class Store:
     @cached_property
     def _name_bytes(self) -> Column:
         path = self.folder / "names.bin"
-        return np.memmap(path, np.uint8, "r") if path.stat().st_size else np.empty(0, np.uint8)
+        return np.asarray(np.memmap(path, np.uint8, "r")) if path.stat().st_size else np.empty(0, np.uint8)
 
     def name(self, name_id: int) -> str:
         low, high = self.column("name_offsets")[name_id : name_id + 2]
@@ -120,7 +120,7 @@ class Store:
             if index in as_bars:
                 row |= self._bars(self.rows[index], first, last, lo, hi, used)
             else:
-                row["busy"] = self._heat(self.rows[index], edges)
+                row["busy"] = self._heat(self.rows[index], first, last, edges)
             rows.append(row)
         return {"lo": lo, "hi": hi, "buckets": buckets, "rows": rows, "names": self._short_names(used)}
 
@@ -145,9 +145,9 @@ class Store:
             "kind": self.column("kind")[first:last].tolist() if self.lanes[row.lane].kind == "gpu" else [],
         }
 
-    def _heat(self, row: Row, edges: Column) -> str:
-        start, end = self.column("start")[row.first : row.last], self.column("end")[row.first : row.last]
-        cumulative = self.column("covered")[row.first : row.last + 1]
+    def _heat(self, row: Row, first: int, last: int, edges: Column) -> str:
+        start, end = self.column("start")[first:last], self.column("end")[first:last]
+        cumulative = self.column("covered")[first : last + 1]
         if row.crowded:
             start, end = lanes.union(start, end)
             cumulative = np.concatenate([[0], np.cumsum(end - start)])
