@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from profiling import findings
 from profiling.store import Store
 from profiling.summary import top_kernels
@@ -28,7 +30,7 @@ def build(store_dir: Path) -> dict[str, Any]:
         "end_ns": trace.span[1],
         "devices": [device(d) for d in meta["devices"]],
         "events": meta["events"],
-        "top_kernels": top_kernels(trace),
+        "top_kernels": labelled(facts),
         "label": label.name,
         "label_title": label.title,
         "label_reason": label.reason,
@@ -37,6 +39,19 @@ def build(store_dir: Path) -> dict[str, Any]:
         "not_captured": meta["not_captured"],
         "notes": meta["notes"],
     }
+
+
+def labelled(facts: findings.Facts) -> list[dict[str, Any]]:
+    """The top kernels, each with its label and the reason."""
+    trace, rows = facts.trace, np.flatnonzero(facts.trace.is_kernel)
+    result = top_kernels(trace)
+    for kernel in result:
+        exact = [
+            i for i in trace.store.names_matching(kernel["name"]).tolist() if trace.store.name(i) == kernel["name"]
+        ]
+        mine = rows[np.isin(trace.gpu["name"][rows], exact)]
+        kernel["label"], kernel["label_reason"] = findings.label_kernel(facts, mine)
+    return result
 
 
 def device(facts: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from .views import compare, listing, page, regions, timeline
+from .views import compare, export, listing, page, regions, timeline
 
 urlpatterns = [
     path("", listing.profiles, name="profiles"),
     path("compare", compare.compare, name="profile_compare"),
     path("upload", listing.upload, name="profile_upload"),
     path("<uuid:pk>/", page.profile, name="profile"),
+    path("<uuid:pk>/perfetto.json", export.perfetto, name="profile_export"),
     path("<uuid:pk>/status", page.status, name="profile_status"),
     path("<uuid:pk>/retry", page.retry, name="profile_retry"),
     path("<uuid:pk>/delete", page.delete, name="profile_delete"),

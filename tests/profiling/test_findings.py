@@ -165,3 +165,32 @@ def test_a_handful_of_kernels_is_not_enough_data(kernels: int, export: Export, i
         export.kernel("k", 1000 * i + 10, 1000 * i + 20)
     report, _ = imported(export)
     assert report["label"] == "not enough data"
+
+
+def test_a_tiny_kernel_that_the_gpu_waits_for_is_labelled_launch_bound(demo: dict[str, Any]) -> None:
+    kernel = demo["top_kernels"][0]
+    assert (kernel["name"], kernel["label"]) == ("vectorized_elementwise_kernel", "launch-bound")
+    assert "stands idle" in kernel["label_reason"]
+
+
+def test_a_kernel_that_keeps_the_gpu_busy_needs_counters(export: Export, imported: Imported) -> None:
+    for i in range(20):
+        export.call("cudaLaunchKernel", 10 * i, 10 * i + 5, i + 1)
+        export.kernel("gemm", 10_000 + 50_000 * i, 60_000 + 50_000 * i, correlationId=i + 1)
+    report, _ = imported(export)
+    assert report["top_kernels"][0]["label"] == "GPU-busy"
+    assert "Nsight Compute" in report["top_kernels"][0]["label_reason"]
+
+
+def test_a_collective_kernel_is_labelled_communication(export: Export, imported: Imported) -> None:
+    for i in range(20):
+        export.launched("ncclDevKernel_AllReduce", 10_000 + 50_000 * i, 40_000 + 50_000 * i, i + 1)
+    report, _ = imported(export)
+    assert report["top_kernels"][0]["label"] == "communication-bound"
+
+
+def test_a_kernel_without_a_recorded_launch_is_not_labelled(export: Export, imported: Imported) -> None:
+    for i in range(20):
+        export.kernel("k", 1000 * i + 10, 1000 * i + 20)
+    report, _ = imported(export)
+    assert report["top_kernels"][0]["label"] == "not enough data"

@@ -102,3 +102,17 @@ def test_an_upload_cannot_be_downloaded(client: Client) -> None:
         f"/static/{profile.pk}/upload",
     ):
         assert client.get(path).status_code == 404
+
+
+def test_the_capture_can_be_opened_in_perfetto(client: Client, profile: Profile) -> None:
+    answer = client.get(f"/profiles/{profile.pk}/perfetto.json")
+    text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert len(json.loads(text)["traceEvents"]) > 7842
+    assert "must-not-be-kept" not in text
+
+
+def test_each_top_kernel_says_what_holds_it_up(client: Client, profile: Profile) -> None:
+    page = client.get(profile.get_absolute_url()).content.decode()
+    assert "The GPU stands idle" in page
+    assert ">launch-bound</td>" in page
