@@ -45,7 +45,7 @@ def test_a_sub_folder_is_one_candidate_with_all_its_files(tmp_path):
 
 
 def test_the_backend_is_that_of_the_file(tmp_path):
-    (tmp_path / "1.py").write_text("import triton\n")
+    (tmp_path / "1.py").write_text("import triton\nimport triton.language as tl\n")
     (tmp_path / "2.py").write_text("import torch\n")
     assert [p.candidate.backend for p in walk(tmp_path)] == ["triton", "torch"]
 
