@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..channel import Channel, _cpu_clock
-from ..errors import CandidateFailure
+from ..errors import forged
 
 
 class Clocks(NamedTuple):
@@ -25,12 +25,12 @@ class GpuChannel(Channel):
         """Replay graphs, one after the other, between our "go" and the answer. Raises ``CandidateFailure``."""
         nonce = self.send("block", graphs=graphs, prime=prime)
         if self.receive(nonce, limit_s, "preparing a block").get("ready") is not True:
-            raise CandidateFailure("launch_failed", "answered a request with something else: a forged reply")
+            raise forged("answered a request with something else")
         word = secrets.token_hex(8)
         took, data = self._clocked(word, _cpu_clock(self.pid), limit_s)
         answer = self._read(data, nonce)
         if answer.get("word") != word:
-            raise CandidateFailure("launch_failed", "answered before it was told to start: a forged reply")
+            raise forged("answered before it was told to start")
         return Clocks(took.wall_ns, number(answer.get("device_ns")))
 
 
@@ -38,7 +38,7 @@ def number(value: Any) -> float:
     """A number that a runner claims; anything else is a forged reply."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise CandidateFailure("launch_failed", "sent something else than a number: a forged reply")
+    raise forged("sent something else than a number")
 
 
 def together(

@@ -12,8 +12,9 @@ from .channel import Clocks
 
 MIN_SLOTS, MAX_SLOTS = 4, 128
 RENEWED = 8
-BLOCK_NS = 2_000_000
-MIN_CALLS, MAX_CALLS = 2, 512
+SESSION_NS, MIN_BLOCK_NS, MAX_BLOCK_NS = 24_000_000, 2_000_000, 8_000_000
+"""The evaluator's clock is disturbed by some 17 µs a block: few workloads get longer blocks, many average it out."""
+MIN_CALLS, MAX_CALLS = 2, 1536
 MEMORY_SHARE = 0.08
 SHORT, LONG, ONCE, PRIME = "short", "long", "once", "prime"
 
@@ -29,9 +30,10 @@ def slot_count(bytes_of_call: int, l2_bytes: int, memory_bytes: int) -> tuple[in
     return count, (count - 1) * bytes_of_call >= 2 * l2_bytes
 
 
-def calls_in_block(call_ns: float) -> int:
-    """N of a block: about ``BLOCK_NS`` long. The other block has 2N."""
-    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(BLOCK_NS / max(1.0, call_ns))))
+def calls_in_block(call_ns: float, workloads: int = 1) -> int:
+    """N of a block, by how many workloads a session has. The other block has 2N."""
+    block_ns = max(MIN_BLOCK_NS, min(MAX_BLOCK_NS, SESSION_NS / workloads))
+    return max(MIN_CALLS, min(MAX_CALLS, math.ceil(block_ns / max(1.0, call_ns))))
 
 
 def order(names: Sequence[str], calls: int, first: int) -> list[str]:

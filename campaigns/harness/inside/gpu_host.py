@@ -17,6 +17,13 @@ from .serve import describe
 
 ROLES = {"run": "gpu_run", "reference": "gpu_reference", "compare": "gpu_compare", "peaks": "gpu_peaks"}
 HOME = "/tmp"
+ADVICE = (
+    "Compile with",
+    "CUDA kernel errors might",
+    "For debugging consider",
+    "Search for `cuda",
+    "Device-side assert",
+)
 
 
 def main(config: dict[str, Any]) -> None:
@@ -43,8 +50,15 @@ def main(config: dict[str, Any]) -> None:
             else:
                 answer = {"ok": True, **(role.handle(message, fds) or {})}
         except BaseException as error:  # SystemExit and KeyboardInterrupt are failures like any other here
-            answer = describe(error)
+            answer = told(error)
         link.reply({"id": message["id"], **answer})
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    """The failure as data, without the advice that follows CUDA's errors: their last line must be the error."""
+    answer = describe(error)
+    lines = str(answer["error"]).splitlines()
+    return {**answer, "error": "\n".join(line for line in lines if line.strip() and not line.startswith(ADVICE))}
 
 
 def become(config: dict[str, Any], link: Link, message: dict[str, Any], fds: list[int]) -> tuple[Any, dict[str, Any]]:
