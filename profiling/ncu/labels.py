@@ -28,11 +28,16 @@ class KernelLabel:
     small_grid: bool = False
 
 
+def peak(percent: float) -> str:
+    """Percent of peak; something is never shown as nothing."""
+    return "<0.1 %" if 0 < percent < 0.05 else f"{percent:.1f} %"
+
+
 def label(metrics: Metrics) -> KernelLabel:
     compute, memory = metrics.number(SM_PERCENT), metrics.number(MEMORY_PERCENT)
     if compute is None or memory is None:
         return KernelLabel("not enough data", "unknown", SPEED_OF_LIGHT.sentence)
-    figures = f"compute {compute:.1f} % and memory {memory:.1f} % of peak"
+    figures = f"compute {peak(compute)} and memory {peak(memory)} of peak"
     side, most = ("memory", memory) if memory >= compute else ("compute", compute)
     if most >= SATURATED_PERCENT:
         other = "shift work to the other side, or do less of it"

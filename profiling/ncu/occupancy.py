@@ -18,6 +18,11 @@ CURVES = {
     "shared memory per block (bytes)": "launch__occupancy_per_shared_mem_size",
     "threads per block": "launch__occupancy_per_block_size",
 }
+CURRENT = {
+    "registers per thread": "launch__registers_per_thread",
+    "shared memory per block (bytes)": "launch__shared_mem_per_block",
+    "threads per block": "launch__block_size",
+}
 MISSING = NotCollected("occupancy", "--section Occupancy")
 
 
@@ -55,3 +60,37 @@ def occupancy(metrics: Metrics) -> Occupancy:
         metrics.number(WARPS_ACTIVE_PERCENT),
         tuple((name, int(value)) for name, value in limits if value is not None),
     )
+
+
+@dataclass(frozen=True)
+class Step:
+    """The nearest change of one resource that lets more warps in."""
+
+    resource: str
+    now: int
+    then: int
+    warps_now: int
+    warps_then: int
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"With {self.then:,} {self.resource} in place of {self.now:,}, {self.warps_then} warps would fit "
+            f"a multiprocessor in place of {self.warps_now}."
+        )
+
+
+def steps(metrics: Metrics, curves: dict[str, list[list[float]]]) -> list[Step]:
+    """For each resource the nearest smaller amount at which more warps fit; none where less of it does not help."""
+    found = []
+    for resource, metric in CURVES.items():
+        now = metrics.number(CURRENT[resource])
+        points = sorted((x, y) for x, y in curves.get(metric, []) if isinstance(x, int) and isinstance(y, int | float))
+        if now is None or resource == "threads per block":
+            continue
+        here = next((y for x, y in points if x >= now), None)
+        below = [(x, y) for x, y in points if x < now and here is not None and y > here]
+        if here is not None and below:
+            then, warps = below[-1]
+            found.append(Step(resource, int(now), int(then), int(here), int(warps)))
+    return found

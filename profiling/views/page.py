@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from profiling import importing
 from profiling.models import Profile
+from profiling.ncu import views as ncu
 from profiling.opened import Gone, store_of
 from profiling.store import Store
 
@@ -20,6 +21,8 @@ def profile(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = get_object_or_404(Profile.objects.select_related("uploaded_by"), pk=pk)
     if not found.is_ready():
         return render(request, "profiling/not_ready.html", {"profile": found})
+    if ncu.is_report(found):
+        return ncu.report(request, found)
     try:
         store = store_of(found)
     except Gone as error:
