@@ -41,8 +41,8 @@ QUICK_ROUNDS, MIN_ROUNDS, MAX_ROUNDS = 3, 6, 16
 BUDGET_S = 6.0
 HOPELESS_AFTER_QUICK = 0.95
 PROCESS_SD = 0.006
-"""How much the time of the same code differs from process to process (where its memory lies), as a share: measured,
-see docs/harness.md. No number of rounds in one process shows it."""
+"""How much the time of the same code differs from process to process (where its memory lies), as a share. Assumed, not
+measured: see docs/harness.md. No number of rounds in one process shows it."""
 DISTURBED_NS, DISTURBED_SHARE = 50_000, 0.03
 TRIES = 4
 EMPTY_BLOCKS = 9
