@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from .ncu import views as ncu
 from .views import compare, export, listing, page, regions, timeline
 
 urlpatterns = [
@@ -15,6 +16,7 @@ urlpatterns = [
     path("<uuid:pk>/delete", page.delete, name="profile_delete"),
     path("<uuid:pk>/window", timeline.window, name="profile_window"),
     path("<uuid:pk>/event/<int:event>", timeline.event, name="profile_event"),
+    path("<uuid:pk>/kernels/<int:launch>/metrics", ncu.metrics, name="profile_kernel_metrics"),
     path("<uuid:pk>/find", timeline.find, name="profile_find"),
     path("<uuid:pk>/regions", regions.create, name="region_create"),
     path("regions/<int:pk>/edit", regions.edit, name="region_edit"),
