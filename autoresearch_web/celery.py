@@ -37,7 +37,11 @@ app.conf.update(
     task_default_queue="loop",
     beat_schedule={
         "watch": {"task": "campaigns.tasks.watch", "schedule": 5.0, "options": {"queue": "loop", "expires": 5}},
-        "watch_profiles": {"task": "profiling.tasks.watch", "schedule": 15.0, "options": {"queue": "loop", "expires": 15}},
+        "watch_profiles": {
+            "task": "profiling.tasks.watch",
+            "schedule": 15.0,
+            "options": {"queue": "loop", "expires": 15},
+        },
     },
 )
 app.autodiscover_tasks()

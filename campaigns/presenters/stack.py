@@ -57,7 +57,7 @@ def waterfall(report: StackReport) -> dict[str, Any]:
 
 def rows_of(report: StackReport) -> list[dict[str, Any]]:
     """The table's rows: the baseline, then each stage, with its share of the machine's bandwidth and arithmetic."""
-    base = {"label": f"true baseline: {report.base}", "time_us": report.base_us, "stage": None}
+    base: dict[str, Any] = {"label": f"true baseline: {report.base}", "time_us": report.base_us, "stage": None}
     stages = [{"label": f"+ {stage.label}", "time_us": stage.time_us, "stage": stage} for stage in report.stages]
     return [row | shares(report, row["time_us"]) for row in [base, *stages]]
 

@@ -28,7 +28,8 @@ def a_report(**more):
         saved_us=200.0, share=ratio(0.3), ceiling=1.3, limit=1.43, parity=fine,
     )  # fmt: skip
     values = {
-        "scenario": "tiny", "workload": "tiny", "axes": {"steps": 4}, "files_sha256": "x", "host": this_host("cpu"), "base": "compile",
+        "scenario": "tiny", "workload": "tiny", "axes": {"steps": 4}, "files_sha256": "x", "host": this_host("cpu"),
+        "base": "compile",
         "bases": [Base(name="eager", time_us=1200.0), Base(name="compile", time_us=1000.0)], "base_us": 1000.0, "stages": [made],
         "left_out": [], "noise": ratio(1.0), "floor_us": 400.0, "bytes_per_step": 1e7, "peaks": {"copy_bytes_per_s": 2.5e10},
     }  # fmt: skip

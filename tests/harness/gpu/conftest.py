@@ -46,7 +46,7 @@ def rehearse(text: str, backend: str = "torch", mode: str = "check", **changes: 
 
 
 @pytest.fixture
-def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if there were a GPU: its work is done on the CPU, and nothing is captured or profiled."""
 
     @contextlib.contextmanager
@@ -56,7 +56,6 @@ def rehearsal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(devices, "reserved", reserved)
     monkeypatch.setattr(peaks, "of", lambda gpu, spares: {})
     monkeypatch.setattr("campaigns.harness.gpu.spares.KEPT", 0)
-    yield
 
 
 @pytest.fixture(scope="session", autouse=True)
