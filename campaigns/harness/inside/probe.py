@@ -85,7 +85,8 @@ def unprivileged() -> bool:
 def no_environment() -> bool:
     mine = {"PATH", "HOME", "TMPDIR", "LANG", "USER", "LOGNAME", "PWD", "SHLVL", "_", "XDG_CACHE_HOME", "LC_CTYPE"}
     mine.add("LD_LIBRARY_PATH")
-    return all(n in mine or n.endswith("_NUM_THREADS") or n.startswith(("PYTHON", "TORCHINDUCTOR", "TRITON", "CUDA")) for n in os.environ)
+    ours = ("PYTHON", "TORCHINDUCTOR", "TRITON", "CUDA")
+    return all(n in mine or n.endswith("_NUM_THREADS") or n.startswith(ours) for n in os.environ)
 
 
 def processes_limited() -> bool:

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from campaigns.harness.backends import get
+from campaigns.harness.errors import CandidateError
+from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
+from campaigns.harness.problem import load_problem, read_folder
+from campaigns.harness.request import CandidateSource
+
+from .conftest import REHEARSAL, SCALE
+
+PROBLEM = load_problem(read_folder(SCALE))
+START = PROBLEM.files["start/triton_kernel.py"]
+L2 = 60 << 20
+
+
+def test_slots_are_as_many_as_leave_the_cache_cold():
+    count, cold = lane.slot_count(16 << 20, L2, 140 << 30)
+    assert cold
+    assert (count - 1) * (16 << 20) >= 2 * L2
+
+
+def test_a_tiny_workload_is_called_warm():
+    assert lane.slot_count(1 << 12, L2, 140 << 30) == (lane.MAX_SLOTS, False)
+
+
+def test_few_workloads_get_longer_blocks_than_many():
+    assert lane.calls_in_block(70_000, 3) == math.ceil(8_000_000 / 70_000)
+    assert lane.calls_in_block(70_000, 12) == math.ceil(2_000_000 / 70_000)
+
+
+def test_a_longer_block_that_took_no_longer_is_no_time():
+    assert math.isnan(lane.slope(100.0, 100.0, 4))
+
+
+def test_pieces_of_a_large_output_hold_both_its_ends():
+    workload = next(w for w in PROBLEM.workloads if w.name == "us70")
+    found = work.pieces(PROBLEM, workload, whole=False, rng=random.Random(1))
+    assert found[0].first == 0
+    assert found[-1].first + found[-1].count == 32768 * 2048
+    assert sum(p.count for p in found) < 32768 * 2048 / 10
+
+
+def test_a_small_output_is_looked_at_whole():
+    workload = next(w for w in PROBLEM.workloads if w.name == "small")
+    assert [p.count for p in work.pieces(PROBLEM, workload, False, random.Random(1))] == [17 * 33]
+
+
+def test_kernels_are_known_by_the_names_in_the_source():
+    source = CandidateSource(backend="triton", files={"kernel.py": START})
+    assert kernels.own_names(source) == {"scale_kernel"}
+    cuda = CandidateSource(
+        backend="cuda",
+        files={"kernel.cu": "__global__ __launch_bounds__(256) void fast(float* x) {}"},
+    )
+    assert kernels.own_names(cuda) == {"fast"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "family"),
+    [
+        ("scale_kernel", "own"),
+        ("void scale_kernel<float>(float const*)", "own"),
+        ("not_scale_kernels", "unknown"),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT", "cuBLAS"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>", "torch"),
+        ("triton_poi_fused_mul_0", "torch.compile"),
+        ("Memset (Device)", "transfer"),
+    ],
+)
+def test_a_kernel_is_told_from_a_librarys(kernel: str, family: str):
+    assert kernels.family(kernel, {"scale_kernel"}) == family
+
+
+def test_an_emptied_kernel_still_parses_and_does_nothing():
+    emptied = kernels.without_bodies(START)
+    assert "tl.store" not in emptied
+    assert "scale_kernel[(programs,)]" in emptied
+    compile(emptied, "kernel.py", "exec")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "what"),
+    [
+        ("float32", 3e-4, "TF32 or float16"),
+        ("float32", 1e-6, None),
+        ("float32", 2e-3, "bfloat16"),
+        ("bfloat16", 2e-3, None),
+        ("bfloat16", 3e-2, "float8"),
+    ],
+)
+def test_the_size_of_an_error_names_the_arithmetic(dtype: str, error: float, what: str | None):
+    assert precision.name(dtype, error) == what
+
+
+def test_peaks_are_kept_for_the_same_gpu_driver_and_torch_only(tmp_path, monkeypatch):
+    monkeypatch.setenv("AUTORESEARCH_HOME", str(tmp_path))
+    assert peaks.kept(REHEARSAL, "2.11") is None
+    peaks.keep(REHEARSAL, "2.11", {"copy_bytes_per_s": 4.2e12})
+    assert peaks.kept(REHEARSAL, "2.11") == {"copy_bytes_per_s": 4.2e12}
+    assert peaks.kept(REHEARSAL, "2.12") is None
+
+
+def test_a_backend_that_is_not_installed_names_the_extra(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(CandidateError, match="cutedsl"):
+        get("cutedsl")
+
+
+@pytest.mark.skipif(bool(devices.visible()), reason="there is a GPU here")
+def test_cuda_without_a_gpu_says_so():
+    with pytest.raises(CandidateError, match="no NVIDIA GPU"):
+        get("cuda")
