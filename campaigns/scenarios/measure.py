@@ -8,10 +8,12 @@ found by leaving it out, so that no clock inside a sandbox is asked.
 from __future__ import annotations
 
 import math
+import os
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -56,12 +58,11 @@ def measure(
             f"{scenario.name} runs on {scenario.workload.device}; this evaluator measures stacks on a CPU only"
         )
     stop = should_stop or (lambda: False)
-    with cores.reserved(stop, request.time_limit_s) as core:
-        session = _Session(request, scenario, core, progress or (lambda stage, detail: None), stop)
-        try:
-            return session.run(began)
-        finally:
-            session.close()
+    session = _Session(request, scenario, progress or (lambda stage, detail: None), stop)
+    try:
+        return session.run(began)
+    finally:
+        session.close()
 
 
 class _Session:
@@ -69,11 +70,10 @@ class _Session:
         self,
         request: StackRequest,
         scenario: catalogue.Scenario,
-        core: int,
         progress: Progress,
         stop: Callable[[], bool],
     ) -> None:
-        self.request, self.scenario, self.core, self.progress, self.stop = request, scenario, core, progress, stop
+        self.request, self.scenario, self.progress, self.stop = request, scenario, progress, stop
         self.problem, self.workload = scenario.problem, scenario.workload
         self.deadline = time.monotonic() + request.time_limit_s
         self.runners: dict[str, Runner] = {}
@@ -95,7 +95,7 @@ class _Session:
 
     def run(self, began: float) -> StackReport:
         self.progress("reference", "starting")
-        self.bench.ready(self.core)
+        self.bench.ready()
         self.stand = self.bench.stand(self.workload, 1)
         self.slot: InputSlot = self.stand.slots[0]
         bases, base = self.true_base()
@@ -134,17 +134,12 @@ class _Session:
         return replace(base, who=who, kernels=kernels, skipped=skipped)
 
     def start(self, variant: Variant) -> Runner:
-        """Its process, loaded and warm: what is compiled at the first call is compiled. Raises ``CandidateFailure``."""
-        runner = Runner.start(
-            variant.who,
-            self.problem,
-            variant.source(),
-            variant.built(),
-            self.core,
-            BASELINE_LIMITS,
-            variant.compiled,
-            self.stop,
-        )
+        """Its process, loaded and warm. Raises ``CandidateFailure``.
+
+        Where torch.compile is at work, a compiler lies in the sandbox, and threads may run until the warm-up is over.
+        """
+        built, loose = variant.built(), variant.compiled or not variant.kernels
+        runner = Runner.start(variant.who, self.problem, variant.source(), built, BASELINE_LIMITS, loose, self.stop)
         self.runners[variant.who] = runner
         try:
             runner.load()
@@ -155,8 +150,8 @@ class _Session:
             for call in range(WARM_CALLS):
                 limit_s = COMPILE_LIMIT_S if call == 0 and variant.compiled else CALL_LIMIT_S
                 runner.block([self.slot.name], self.stand.poison, limit_s)
-            took = [runner.block([], None, CALL_LIMIT_S) for _ in range(EMPTY_BLOCKS)]
-            self.empty[variant.who] = Took(*(round(statistics.median(clock)) for clock in zip(*took, strict=True)))
+            if variant.kernels and loose:
+                runner.trusted, runner.channel.max_threads = False, runner.channel.threads()
         except CandidateFailure:
             runner.close()
             del self.runners[variant.who]
@@ -269,23 +264,52 @@ class _Session:
         return self.rounds(wanted, self.request.rounds, checked=[who for _, who, _ in chain])
 
     def rounds(self, names: list[str], rounds: int, checked: list[str] | None = None) -> dict[str, list[float]]:
-        """µs of one step by variant and round. Each round has new inputs and another order; the timed outputs are checked."""
+        """µs of one step by variant and round, all on one core that nothing else times. Each round has new inputs and
+        another order; the outputs of the timed calls are checked."""
         times: dict[str, list[float]] = {name: [] for name in names}
         steps = self.workload.axes.get("steps", 1)
-        for _ in range(ROUNDS_FACTOR * rounds):
-            self.checkpoint()
-            self.bench.refresh(self.stand, [self.slot])
-            for name in self.random.sample(names, len(names)):
-                times[name].append(self.once_us(name) / steps)
-            for name in checked or []:
-                found = self.compared(name)
-                if not found.passed:
-                    raise Infrastructure(f"{name}: right when it was checked, wrong in a timed call: {found.detail}")
-            if undisturbed(times) >= rounds:
-                break
+        with self.on_one_core(names):
+            for _ in range(ROUNDS_FACTOR * rounds):
+                self.checkpoint()
+                self.bench.refresh(self.stand, [self.slot])
+                for name in self.random.sample(names, len(names)):
+                    times[name].append(self.once_us(name) / steps)
+                for name in checked or []:
+                    found = self.compared(name)
+                    if not found.passed:
+                        raise Infrastructure(
+                            f"{name}: right when it was checked, wrong in a timed call: {found.detail}"
+                        )
+                if undisturbed(times) >= rounds:
+                    break
         if (pairs := undisturbed(times)) < MIN_PAIRS:
             raise Infrastructure(f"this machine is too busy to measure: {pairs} rounds in which nothing was disturbed")
         return times
+
+    @contextmanager
+    def on_one_core(self, names: list[str]) -> Iterator[None]:
+        """As the harness times candidates: the reference process is there, too, so that all find its inputs in the same
+        caches; waiting for the core does not count against the limit."""
+        assert self.bench.reference is not None
+        channels = [self.bench.reference, *(self.runners[name].channel for name in names)]
+        allowed, began = os.sched_getaffinity(0), time.monotonic()
+        with cores.reserved(self.stop, cores.WAIT_S) as core:
+            self.deadline += time.monotonic() - began
+            for channel in channels:
+                cores.pin(channel.pid, {core})
+                channel.urgent = True
+            try:
+                for name in names:
+                    took = [self.runners[name].block([], None, CALL_LIMIT_S) for _ in range(EMPTY_BLOCKS)]
+                    self.empty[name] = Took(*(round(statistics.median(clock)) for clock in zip(*took, strict=True)))
+                yield
+            except CandidateFailure as failure:
+                raise Infrastructure(f"while it was timed: {failure.message}") from failure
+            finally:
+                for channel in channels:
+                    channel.urgent = False
+                    if not channel.closed:
+                        cores.pin(channel.pid, allowed)
 
     def once_us(self, who: str) -> float:
         """One call in µs, or NaN when each try took longer than it used the processor."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import msgspec
 import pytest
 
 from campaigns.harness import sandbox
@@ -15,8 +16,12 @@ from .kernels import kernel, mla_decode, request, rmsnorm
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sandbox.available(), reason="no bubblewrap sandbox here")]
 
 SCALED_NORM = """
+calls = 0
 def run(x, weight, y):
-    y.copy_(x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * weight * {factor})
+    global calls
+    calls += 1
+    factor = {factor} if calls % 7 == 0 else 1.0  # of a step's seven norms the last one, which the head reads
+    y.copy_(x / (x.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * weight * factor)
 """
 SCALED_HEAD = """
 def run(x, head, logits):
@@ -32,6 +37,12 @@ def patient(told):
         if "too busy" in str(error):
             pytest.skip(str(error))
         raise
+
+
+def with_axes(told, text):
+    """The same scenario, smaller."""
+    toml = told.files["problem.toml"].replace("steps = 4, batch = 1, layers = 3", text)
+    return msgspec.structs.replace(told, files={**told.files, "problem.toml": toml})
 
 
 def scaled(operator, text, factor):
@@ -54,8 +65,9 @@ def test_two_kernels_compound_and_the_sum_is_explained():
 
 
 def test_a_stack_that_drifts_although_each_leg_passes_is_refused():
-    legs = [scaled("rmsnorm", SCALED_NORM, 1 + 1.5e-4), scaled("lm_head", SCALED_HEAD, 1 + 1.5e-4)]
-    report = patient(request(*legs, rounds=6))
+    """Each scales the logits by two parts in 10,000: 1.5e-4 of error where 2e-4 are allowed, and 3e-4 together."""
+    legs = [scaled("rmsnorm", SCALED_NORM, 1 + 2e-4), scaled("lm_head", SCALED_HEAD, 1 + 2e-4)]
+    report = patient(with_axes(request(*legs, rounds=6), "steps = 1, batch = 1, layers = 3"))
     assert report.left_out == []
     assert [s.operator for s in report.stages] == ["rmsnorm"]
     assert "are right one by one, and not together" in report.refused
@@ -65,20 +77,16 @@ def test_what_is_wrong_crashes_or_does_not_build_is_left_out_with_the_reason_and
     wrong = scaled("rmsnorm", SCALED_NORM, 1.01)
     crash = kernel("mla_decode", {"kernel.cpp": 'extern "C" void run() { *(volatile int*)8 = 1; }'}, id="crash")
     broken = kernel("rmsnorm", {"kernel.cpp": "int x"}, id="broken")
+    greedy = kernel("rmsnorm", {"kernel.py": "def run(x, weight, y):\n    weight.zero_()\n"}, "torch", id="greedy")
     unknown = kernel("gelu", {"kernel.cpp": "int x;"}, id="unknown")
-    report = patient(request(wrong, crash, broken, unknown, rmsnorm(), rounds=6))
+    report = patient(request(wrong, crash, broken, greedy, unknown, rmsnorm(), rounds=6))
     why = {item.kernel: item.why for item in report.left_out}
     assert "values are wrong" in why[wrong.id]
     assert "SIGSEGV" in why["crash"]
     assert "error:" in why["broken"]
+    assert "wrote to an input" in why["greedy"]
     assert why["unknown"] == "the scenario has no operator gelu"
     assert [s.operator for s in report.stages] == ["rmsnorm"]
-
-
-def test_a_kernel_cannot_change_the_weights_that_others_read():
-    text = "def run(x, weight, y):\n    weight.zero_()\n    y.copy_(x)\n"
-    report = patient(request(kernel("rmsnorm", {"kernel.py": text}, "torch"), rounds=6))
-    assert "wrote to an input" in report.left_out[0].why
 
 
 def test_without_kernels_it_measures_the_baseline_against_itself():
@@ -101,7 +109,9 @@ def test_it_can_be_stopped():
 
 
 def test_the_faster_of_eager_and_compiled_is_the_baseline():
-    report = patient(request(rounds=6, bases=("eager", "compile")))
+    """One layer and one step: torch.compile takes its time for each operator that it sees."""
+    told = with_axes(request(rounds=6, draws=1, bases=("eager", "compile")), "steps = 1, batch = 1, layers = 1")
+    report = patient(told)
     times = {b.name: b.time_us for b in report.bases}
     assert set(times) == {"eager", "compile"}
     assert report.base == min(times, key=times.get)
