@@ -67,6 +67,9 @@ NVTX_COLUMNS = {
 }
 SYNC_COLUMNS = {"start": np.int64, "end": np.int64, "process": np.int64, "name": np.int32}
 
+NO_TIMELINE = {"ncu-rep": "an Nsight Compute report", "ncu-repz": "an Nsight Compute report", "proton": "a call tree"}
+"""Formats whose kernels are laid end to end: nothing may be said about what they wait for."""
+
 NOT_RECORDED = -1
 """In columns of counts and ids: the capture does not say."""
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from profiling import findings
+from profiling.events import NO_TIMELINE
 from profiling.store import Store
 from profiling.summary import top_kernels
 from profiling.trace import Trace
@@ -42,9 +43,11 @@ def build(store_dir: Path) -> dict[str, Any]:
 
 
 def labelled(facts: findings.Facts) -> list[dict[str, Any]]:
-    """The top kernels, each with its label and the reason."""
+    """The top kernels, each with its label and the reason where there is a timeline to tell from."""
     trace, rows = facts.trace, np.flatnonzero(facts.trace.is_kernel)
     result = top_kernels(trace)
+    if trace.store.meta["format"] in NO_TIMELINE:
+        return result
     for kernel in result:
         exact = [
             i for i in trace.store.names_matching(kernel["name"]).tolist() if trace.store.name(i) == kernel["name"]

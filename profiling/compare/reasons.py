@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from profiling.compare.selection import Selection, outer_families
+from profiling.events import NO_TIMELINE
 from profiling.words import count
 
-NO_TIMELINE = {"ncu-rep": "an Nsight Compute report", "ncu-repz": "an Nsight Compute report", "proton": "a call tree"}
 DOMINANT_SHARE = 0.3
 """A family of outermost ranges that fills this much of a capture says what its work is."""
 TRACERS = {"nsys-sqlite": "Nsight Systems"}
