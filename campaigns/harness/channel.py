@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import cores, sandbox
-from .errors import CandidateFailure, Stopped
+from .errors import CandidateFailure, Stopped, forged
 from .inside.link import MAX_FDS, MAX_MESSAGE_BYTES
 from .report import Outcome
 
@@ -132,7 +132,7 @@ class Channel:
         finally:
             self._hurry(pid, False)
         if self._read(data, nonce).get("word") != word:
-            raise CandidateFailure("launch_failed", "answered before it was told to start: a forged reply")
+            raise forged("answered before it was told to start")
         return took
 
     def _hurry(self, pid: int, yes: bool) -> None:
@@ -166,7 +166,7 @@ class Channel:
         except (ValueError, RecursionError):
             known = False
         if not known:
-            raise CandidateFailure("launch_failed", "sent a message that no request asked for: a forged reply")
+            raise forged("sent a message that no request asked for")
         if answer.get("ok") is not True:
             error = str(answer.get("error", "no reason given"))[-4000:]
             last = error.strip().splitlines()[-1] if error.strip() else "no reason given"
@@ -201,7 +201,7 @@ class Channel:
         except ConnectionError:
             return b""
         if flags & socket.MSG_TRUNC:
-            raise CandidateFailure("launch_failed", "sent a message above the size limit: a forged reply")
+            raise forged("sent a message above the size limit")
         return data
 
     def _watch(self, elapsed_s: float, limit_s: float, what: str) -> None:

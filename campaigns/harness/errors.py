@@ -26,10 +26,19 @@ class Stopped(Exception):
 
 
 class CandidateFailure(Exception):
-    """The code under test failed: ``outcome`` says how, the message is a sentence for a person."""
+    """The code under test failed: ``outcome`` says how, the message is a sentence for a person.
 
-    def __init__(self, outcome: Outcome, message: str, log: str = "") -> None:
+    ``rule`` names the blocking finding that a ``flagged`` one becomes.
+    """
+
+    def __init__(self, outcome: Outcome, message: str, log: str = "", rule: str = "threads") -> None:
         super().__init__(message)
+        self.rule = rule
         self.outcome: Outcome = outcome
         self.message = message
         self.log = log
+
+
+def forged(message: str) -> CandidateFailure:
+    """It answered for the harness. Nobody does that by accident: the words it must give back are told just before."""
+    return CandidateFailure("flagged", f"{message}: a forged reply", rule="forged-reply")

@@ -75,7 +75,7 @@ def _explain(evaluation: Evaluation, failure: CandidateFailure) -> None:
     """Keep a failed build's log; and have a finding for whatever ended it as flagged."""
     evaluation.build_log = failure.log or evaluation.build_log
     if failure.outcome == "flagged" and not any(f.severity == "block" for f in evaluation.findings):
-        evaluation.findings.append(Finding(rule="threads", severity="block", evidence=failure.message))
+        evaluation.findings.append(Finding(rule=failure.rule, severity="block", evidence=failure.message))
 
 
 def _prepare(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from . import backends
 from .channel import Channel, Took
-from .errors import CandidateFailure
+from .errors import CandidateFailure, forged
 from .memory import GUARD_BYTES, Area, Place, layout, poison_pool
 from .problem import Problem, Workload
 from .request import CandidateSource
@@ -148,7 +148,7 @@ class Runner:
         self.channel.thaw()
         nonce = self.channel.send("block", calls=list(names))
         if self.channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
-            raise CandidateFailure("launch_failed", "answered a request with something else: a forged reply")
+            raise forged("answered a request with something else")
         took = self.channel.timed(secrets.token_hex(8), nonce, limit_s)
         self.channel.freeze()
         self._look()

@@ -23,6 +23,7 @@ from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
 from .problem import Workload
+from .recall import look_for_memory
 from .report import Finding, Ratio
 from .runner import InputSlot, Runner
 from .statistics import Estimate, centre_of, combine
@@ -112,6 +113,8 @@ class Session:
         self.lanes: list[Lane] = []
         self.checked = 0
         self.core = -1
+        self.recall: dict[str, float] = {}
+        """By workload, the candidate's time on seen values over that on new ones."""
 
     @property
     def incumbents(self) -> list[str]:
@@ -123,7 +126,9 @@ class Session:
                 self.guarded(runner, runner.load)
             with self.on_one_core():
                 self.lanes = [self.prepare(workload) for workload in workloads]
-                return self.rounds()
+                outcome = self.rounds()
+                self.recall = look_for_memory(self)
+                return outcome
         finally:
             for who in self.incumbents:
                 self.evaluation.close_runner(self.runners[who])

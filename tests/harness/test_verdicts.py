@@ -31,7 +31,7 @@ BAD = [
     ("system_exit.py", "launch_failed", "SystemExit"),
     ("os_exit.py", "launch_failed", "ended its own process"),
     ("kills_parent.py", "launch_failed", "Operation not permitted"),
-    ("forges_reply.py", "launch_failed", "forged reply"),
+    ("forges_reply.py", "flagged", "forged reply"),
     ("loops.cpp", "timed_out", "ended"),
     ("asks_too_much.cpp", "out_of_memory", ""),
     ("does_not_build.cpp", "build_failed", "undeclared"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .. import backends, candidate
-from ..accuracy import compare
+from ..accuracy import compare, rms
 from ..bench import Bench
 from ..errors import CandidateError, Infrastructure
 from ..evaluator import evaluate, start_kernel
 from ..memory import as_float64
 from ..problem import Problem
 from ..request import EvaluationRequest
+from ..runner import Poison
 from .findings import Findings
 
 Progress = Callable[[str, str], None]
@@ -89,7 +90,7 @@ def _baseline(problem: Problem, name: str, findings: Findings, should_stop: Call
     findings.refuse(
         "baseline-wrong",
         name,
-        f"baseline {name} does not pass: {wrong[0]}",
+        f"baseline {name} does not pass: {wrong[0].removeprefix(f'baseline {name}: ')}",
         "Correct it: it is the denominator of every speed-up. Or make the tolerance what honest code of its kind needs.",
     )
     return wrong[0]
@@ -102,9 +103,11 @@ def _compare(problem: Problem, bench: Bench, workload_name: str) -> str:
     slots = stand.slots[:1]
     bench.refresh(stand, slots)
     expected = bench.expect(stand, slots[0])
-    bench.run_baseline(stand, slots)
     assert bench.baseline is not None
+    bench.baseline.map(workload, slots)
     outputs = bench.baseline.slots[slots[0].name]
+    stand.poison = Poison.make(outputs.places, {name: rms(values) for name, values in expected.items()})
+    bench.run_baseline(stand, slots)
     for spec, place in zip(problem.outputs, outputs.places, strict=True):
         t = problem.tolerance_for(spec, workload)
         found = compare(as_float64(outputs.tensor(place), place.dtype), expected[place.name], t)

@@ -1,0 +1,5 @@
+"""Lets the output be the input."""
+
+
+def run(x, w, y):
+    y.set_(x)

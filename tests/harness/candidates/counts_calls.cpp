@@ -1,0 +1,22 @@
+// Honest: counts its calls, and does nothing with the number but print it once.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+constexpr int LANES = 16;
+static int calls = 0;
+
+extern "C" void run(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    if (++calls == 1) std::printf("verdict: this is the first call\n");
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        float lane[LANES] = {}, sum = 0;
+        int64_t i = 0;
+        for (; i + LANES <= columns; i += LANES)
+            for (int l = 0; l < LANES; ++l) lane[l] += in[i + l];
+        for (; i < columns; ++i) sum += in[i];
+        for (int l = 0; l < LANES; ++l) sum += lane[l];
+        const float mean = sum / columns;
+        for (i = 0; i < columns; ++i) y[r * columns + i] = (in[i] - mean) * w[i];
+    }
+}

@@ -1,0 +1,21 @@
+// Runs code of its own before anybody calls it.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int LANES = 16;
+static int prepared = 0;
+__attribute__((constructor)) static void prepare() { prepared = 1; }
+
+extern "C" void run(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        float lane[LANES] = {}, sum = 0;
+        int64_t i = 0;
+        for (; i + LANES <= columns; i += LANES)
+            for (int l = 0; l < LANES; ++l) lane[l] += in[i + l];
+        for (; i < columns; ++i) sum += in[i];
+        for (int l = 0; l < LANES; ++l) sum += lane[l];
+        const float mean = sum / columns;
+        for (i = 0; i < columns; ++i) y[r * columns + i] = (in[i] - mean) * w[i];
+    }
+}

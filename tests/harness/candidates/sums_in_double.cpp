@@ -1,0 +1,19 @@
+// Honest: a higher precision than was asked for.
+#include <cstddef>
+#include <cstdint>
+
+constexpr int LANES = 8;
+
+extern "C" void run(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+        const float* in = x + r * columns;
+        double lane[LANES] = {}, sum = 0;
+        int64_t i = 0;
+        for (; i + LANES <= columns; i += LANES)
+            for (int l = 0; l < LANES; ++l) lane[l] += in[i + l];
+        for (; i < columns; ++i) sum += in[i];
+        for (int l = 0; l < LANES; ++l) sum += lane[l];
+        const float mean = static_cast<float>(sum / columns);
+        for (i = 0; i < columns; ++i) y[r * columns + i] = (in[i] - mean) * w[i];
+    }
+}

@@ -1,0 +1,2 @@
+def centred(x):
+    return x - x.mean(-1, keepdim=True)
