@@ -30,7 +30,7 @@ def shown() -> dict[str, Any]:
     exports = KernelExport.objects.select_related("by").prefetch_related("kernels")[:50]
     return {
         "operators": list(operators.items()),  # an operator may be called "items"
-        "any_in_force": any(not r["why_not"] for rows in operators.values() for r in rows),
+        "exportable": [(name, rows) for name, rows in operators.items() if any(not r["why_not"] for r in rows)],
         "exports": [{"export": e, "off": e.no_longer_good()} for e in exports],
     }
 

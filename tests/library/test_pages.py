@@ -73,3 +73,12 @@ def test_an_outsider_sees_and_changes_nothing(client):
     client.post(f"/kernels/{kernel.pk}/withdraw", {"reason": "x"})
     kernel.refresh_from_db()
     assert kernel.withdrawn_at is None
+
+
+def test_only_what_is_in_force_is_offered_for_export(browser):
+    approved("rmsnorm")
+    approved("softmax", "torch")
+    library.withdraw(library.kernels(["softmax"])[0], None, "x")
+    page = browser.get("/kernels/").content.decode()
+    assert 'value="rmsnorm" checked' in page
+    assert 'value="softmax" checked' not in page
