@@ -40,7 +40,7 @@ def edge_inputs(
     masked[:, axes["vocab"] // 2 + 1 :] = float("-inf")
     return {
         "zeros": {"logits": torch.zeros_like(logits), "target": target},
-        "cancellation": {"logits": (logits.float() - 1024.0).to(dtype), "target": target},
+        "cancellation": {"logits": (logits.float() - 256.0).to(dtype), "target": target},
         "first_target": {"logits": masked, "target": torch.zeros_like(target)},
         "last_target": {"logits": logits, "target": torch.full_like(target, axes["vocab"] - 1)},
         "large": {"logits": logits * 100, "target": target},
