@@ -32,4 +32,6 @@ def find(name: str) -> Path:
         return next(folder / name for folder in folders() if (folder / name / "problem.toml").is_file())
     if os.sep in name and (Path(name) / "problem.toml").is_file():
         return Path(name)
-    raise UnknownProblem(f"No problem {name!r}. There are: {', '.join(all())}. A folder with a problem.toml will do, too.")
+    raise UnknownProblem(
+        f"No problem {name!r}. There are: {', '.join(all())}. A folder with a problem.toml will do, too."
+    )
