@@ -13,6 +13,7 @@ from tests.system.conftest import Product
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CAPTURE = Path(__file__).resolve().parents[2] / "profiling" / "demo" / "decode_h200.sqlite"
+EXAMPLES = CAPTURE.parents[2] / "campaigns" / "problems" / "mla_decode" / "examples"
 NOTE = "This is dumb: 32 trips through the cache where one would do."
 
 
@@ -68,7 +69,8 @@ def test_from_a_capture_to_an_approved_kernel(browser: Browser, product: Product
 
 
 def test_of_two_people_who_decide_at_once_the_slower_is_told(browser: Browser, product: Product) -> None:
-    product.manage("run_campaign", "--problem", "mla_decode", "--idea", "larger pieces", "--attempts", "12")
+    words = ("--problem", "mla_decode", "--idea", "read it once", "--agent", "replay", "--replay", str(EXAMPLES))
+    assert product.manage("run_campaign", *words, "--attempts", "1").returncode == 0
     first, second = (signed_in(browser, product, user) for user in ("ada", "grace"))
     for page in (first, second):
         page.goto(f"http://localhost:{product.port}/review/")
