@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from autoresearch_web.local.guard import kill_sessions, session_of
+from campaigns.harness.sandbox import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,7 +52,13 @@ class Product:
         with self.output.open("ab") as log:
             argv = [sys.executable, "manage.py", "up", "--port", str(self.port)]
             self.process = subprocess.Popen(
-                argv, cwd=ROOT, env=self.env, stdout=log, stderr=log, start_new_session=True
+                argv,
+                cwd=ROOT,
+                env=self.env,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=die_with_parent,  # also when the tests are killed
             )
         until(lambda: (self.home / "up.json").exists() or self.process.poll() is not None, 60, "manage.py up is ready")
         assert self.process.poll() is None, self.output.read_text()
