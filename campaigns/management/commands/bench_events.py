@@ -13,7 +13,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.core.management import BaseCommand, CommandError, CommandParser
 
 from autoresearch_web.local.stack import running
-from campaigns.models import Attempt, Campaign, Event
+from campaigns.models import Attempt, Campaign, Event, Phase
 
 
 class Command(BaseCommand):
@@ -59,7 +59,7 @@ class Bench:
             title="bench_events", problem="rmsnorm", problem_files={}, problem_sha256="", backend="cpp", start_files={},
             baseline="eager", agent="replay", created_by=self.user,
         )  # fmt: skip
-        self.attempt = Attempt.objects.create(campaign=self.campaign, number=1, title="bench", backend="cpp")
+        self.attempt = Attempt.objects.create(campaign=self.campaign, number=1, title="bench", phase=Phase.DROPPED)
 
     def clean_up(self) -> None:
         self.campaign.delete()
