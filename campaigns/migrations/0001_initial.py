@@ -6,226 +6,431 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('profiling', '0001_profile_and_region'),
+        ("profiling", "0001_profile_and_region"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Attempt',
+            name="Attempt",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('phase', models.CharField(choices=[('proposing', 'Proposing'), ('ready', 'waiting for an evaluator'), ('evaluating', 'Evaluating'), ('judged', 'Judged'), ('dropped', 'given up before a verdict')], db_index=True, default='proposing', max_length=10)),
-                ('title', models.CharField(blank=True, max_length=300)),
-                ('rationale', models.TextField(blank=True)),
-                ('backend', models.CharField(blank=True, max_length=20)),
-                ('files', models.JSONField(blank=True, default=dict)),
-                ('parameters', models.JSONField(blank=True, default=dict)),
-                ('source_sha256', models.CharField(blank=True, max_length=64)),
-                ('proposer', models.CharField(blank=True, max_length=100)),
-                ('usage', models.JSONField(blank=True, default=dict)),
-                ('claim', models.CharField(blank=True, help_text='The proposal under way that may write the result', max_length=36)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('ticket', models.CharField(blank=True, db_index=True, max_length=36)),
-                ('tries', models.PositiveSmallIntegerField(default=0, help_text='Evaluations sent out for it')),
-                ('sent_at', models.DateTimeField(blank=True, null=True)),
-                ('evaluation_started_at', models.DateTimeField(blank=True, null=True)),
-                ('host', models.CharField(blank=True, max_length=200)),
-                ('verdict', models.CharField(blank=True, choices=[('kept', 'Kept'), ('stacked', 'Stacked'), ('reverted', 'Reverted'), ('incorrect', 'Incorrect'), ('build_failed', 'build failed'), ('launch_failed', 'launch failed'), ('timed_out', 'timed out'), ('out_of_memory', 'out of memory'), ('flagged', 'Flagged'), ('no_measurement', 'no measurement')], db_index=True, max_length=20)),
-                ('reason', models.TextField(blank=True)),
-                ('report', models.TextField(blank=True, help_text='campaigns.harness.report.Report as JSON')),
-                ('speedup', models.FloatField(blank=True, help_text='Over the baseline; null: not measured', null=True)),
-                ('speedup_lo', models.FloatField(blank=True, null=True)),
-                ('speedup_hi', models.FloatField(blank=True, null=True)),
-                ('over_incumbent', models.FloatField(blank=True, null=True)),
-                ('over_incumbent_lo', models.FloatField(blank=True, null=True)),
-                ('over_incumbent_hi', models.FloatField(blank=True, null=True)),
-                ('noise_lo', models.FloatField(blank=True, null=True)),
-                ('noise_hi', models.FloatField(blank=True, null=True)),
-                ('ranges', models.JSONField(blank=True, default=list, help_text='Where it wins, when not everywhere')),
-                ('decision', models.CharField(blank=True, help_text='The latest review: approved or rejected', max_length=10)),
-                ('decision_seq', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('proposed_at', models.DateTimeField(blank=True, null=True)),
-                ('judged_at', models.DateTimeField(blank=True, null=True)),
-                ('parent', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='children', to='campaigns.attempt')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "phase",
+                    models.CharField(
+                        choices=[
+                            ("proposing", "Proposing"),
+                            ("ready", "waiting for an evaluator"),
+                            ("evaluating", "Evaluating"),
+                            ("judged", "Judged"),
+                            ("dropped", "given up before a verdict"),
+                        ],
+                        db_index=True,
+                        default="proposing",
+                        max_length=10,
+                    ),
+                ),
+                ("title", models.CharField(blank=True, max_length=300)),
+                ("rationale", models.TextField(blank=True)),
+                ("backend", models.CharField(blank=True, max_length=20)),
+                ("files", models.JSONField(blank=True, default=dict)),
+                ("parameters", models.JSONField(blank=True, default=dict)),
+                ("source_sha256", models.CharField(blank=True, max_length=64)),
+                ("proposer", models.CharField(blank=True, max_length=100)),
+                ("usage", models.JSONField(blank=True, default=dict)),
+                (
+                    "claim",
+                    models.CharField(
+                        blank=True, help_text="The proposal under way that may write the result", max_length=36
+                    ),
+                ),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("ticket", models.CharField(blank=True, db_index=True, max_length=36)),
+                ("tries", models.PositiveSmallIntegerField(default=0, help_text="Evaluations sent out for it")),
+                ("sent_at", models.DateTimeField(blank=True, null=True)),
+                ("evaluation_started_at", models.DateTimeField(blank=True, null=True)),
+                ("host", models.CharField(blank=True, max_length=200)),
+                (
+                    "verdict",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("kept", "Kept"),
+                            ("stacked", "Stacked"),
+                            ("reverted", "Reverted"),
+                            ("incorrect", "Incorrect"),
+                            ("build_failed", "build failed"),
+                            ("launch_failed", "launch failed"),
+                            ("timed_out", "timed out"),
+                            ("out_of_memory", "out of memory"),
+                            ("flagged", "Flagged"),
+                            ("no_measurement", "no measurement"),
+                        ],
+                        db_index=True,
+                        max_length=20,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                ("report", models.TextField(blank=True, help_text="campaigns.harness.report.Report as JSON")),
+                (
+                    "speedup",
+                    models.FloatField(blank=True, help_text="Over the baseline; null: not measured", null=True),
+                ),
+                ("speedup_lo", models.FloatField(blank=True, null=True)),
+                ("speedup_hi", models.FloatField(blank=True, null=True)),
+                ("over_incumbent", models.FloatField(blank=True, null=True)),
+                ("over_incumbent_lo", models.FloatField(blank=True, null=True)),
+                ("over_incumbent_hi", models.FloatField(blank=True, null=True)),
+                ("noise_lo", models.FloatField(blank=True, null=True)),
+                ("noise_hi", models.FloatField(blank=True, null=True)),
+                ("ranges", models.JSONField(blank=True, default=list, help_text="Where it wins, when not everywhere")),
+                (
+                    "decision",
+                    models.CharField(blank=True, help_text="The latest review: approved or rejected", max_length=10),
+                ),
+                ("decision_seq", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("proposed_at", models.DateTimeField(blank=True, null=True)),
+                ("judged_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="children",
+                        to="campaigns.attempt",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('number',),
+                "ordering": ("number",),
             },
         ),
         migrations.CreateModel(
-            name='Campaign',
+            name="Campaign",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('title', models.CharField(max_length=200)),
-                ('problem', models.CharField(max_length=100)),
-                ('problem_files', models.JSONField()),
-                ('problem_sha256', models.CharField(max_length=64)),
-                ('backend', models.CharField(max_length=20)),
-                ('start_files', models.JSONField(help_text='The kernel that the search begins from: path → text')),
-                ('baseline', models.CharField(max_length=50)),
-                ('hardware', models.CharField(default='cpu', help_text='Evaluations go to the queue gpu.<hardware>', max_length=50)),
-                ('agent', models.CharField(max_length=50)),
-                ('agent_options', models.JSONField(blank=True, default=dict)),
-                ('rules', models.TextField(blank=True)),
-                ('gate', models.CharField(choices=[('auto', 'go on from provisional keeps'), ('person', 'wait for a person after each keep')], default='auto', max_length=10)),
-                ('parallel', models.PositiveSmallIntegerField(default=1, help_text='Evaluations under way at once')),
-                ('region_context', models.TextField(blank=True, help_text="The marked region's summary as the agent reads it")),
-                ('budget_attempts', models.PositiveIntegerField(default=40)),
-                ('budget_seconds', models.PositiveIntegerField(blank=True, null=True)),
-                ('target_speedup', models.FloatField(blank=True, null=True)),
-                ('state', models.CharField(choices=[('draft', 'Draft'), ('queued', 'Queued'), ('running', 'Running'), ('paused', 'Paused'), ('finished', 'Finished'), ('stopped', 'Stopped'), ('failed', 'Failed')], db_index=True, default='draft', max_length=10)),
-                ('state_reason', models.CharField(blank=True, max_length=500)),
-                ('exhausted', models.CharField(blank=True, help_text='Why the agent has nothing more to offer', max_length=500)),
-                ('attempt_seq', models.PositiveIntegerField(default=0)),
-                ('event_seq', models.PositiveBigIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('resumed_at', models.DateTimeField(blank=True, help_text='Since when it has been running without a pause', null=True)),
-                ('ran_s', models.FloatField(default=0, help_text='Seconds of running before the last pause')),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('incumbent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='campaigns.attempt')),
-                ('region', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='profiling.region')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("title", models.CharField(max_length=200)),
+                ("problem", models.CharField(max_length=100)),
+                ("problem_files", models.JSONField()),
+                ("problem_sha256", models.CharField(max_length=64)),
+                ("backend", models.CharField(max_length=20)),
+                ("start_files", models.JSONField(help_text="The kernel that the search begins from: path → text")),
+                ("baseline", models.CharField(max_length=50)),
+                (
+                    "hardware",
+                    models.CharField(
+                        default="cpu", help_text="Evaluations go to the queue gpu.<hardware>", max_length=50
+                    ),
+                ),
+                ("agent", models.CharField(max_length=50)),
+                ("agent_options", models.JSONField(blank=True, default=dict)),
+                ("rules", models.TextField(blank=True)),
+                (
+                    "gate",
+                    models.CharField(
+                        choices=[
+                            ("auto", "go on from provisional keeps"),
+                            ("person", "wait for a person after each keep"),
+                        ],
+                        default="auto",
+                        max_length=10,
+                    ),
+                ),
+                ("parallel", models.PositiveSmallIntegerField(default=1, help_text="Evaluations under way at once")),
+                (
+                    "region_context",
+                    models.TextField(blank=True, help_text="The marked region's summary as the agent reads it"),
+                ),
+                ("budget_attempts", models.PositiveIntegerField(default=40)),
+                ("budget_seconds", models.PositiveIntegerField(blank=True, null=True)),
+                ("target_speedup", models.FloatField(blank=True, null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("draft", "Draft"),
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("paused", "Paused"),
+                            ("finished", "Finished"),
+                            ("stopped", "Stopped"),
+                            ("failed", "Failed"),
+                        ],
+                        db_index=True,
+                        default="draft",
+                        max_length=10,
+                    ),
+                ),
+                ("state_reason", models.CharField(blank=True, max_length=500)),
+                (
+                    "exhausted",
+                    models.CharField(blank=True, help_text="Why the agent has nothing more to offer", max_length=500),
+                ),
+                ("attempt_seq", models.PositiveIntegerField(default=0)),
+                ("event_seq", models.PositiveBigIntegerField(default=0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "resumed_at",
+                    models.DateTimeField(
+                        blank=True, help_text="Since when it has been running without a pause", null=True
+                    ),
+                ),
+                ("ran_s", models.FloatField(default=0, help_text="Seconds of running before the last pause")),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "incumbent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="campaigns.attempt",
+                    ),
+                ),
+                (
+                    "region",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to="profiling.region"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='campaign',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='campaigns.campaign'),
+            model_name="attempt",
+            name="campaign",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="attempts", to="campaigns.campaign"
+            ),
         ),
         migrations.CreateModel(
-            name='Flag',
+            name="Flag",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('rule', models.CharField(max_length=100)),
-                ('severity', models.CharField(max_length=10)),
-                ('evidence', models.TextField()),
-                ('path', models.CharField(blank=True, max_length=300)),
-                ('line', models.PositiveIntegerField(null=True)),
-                ('data', models.JSONField(default=dict)),
-                ('state', models.CharField(choices=[('open', 'Open'), ('confirmed', 'Confirmed'), ('dismissed', 'Dismissed')], default='open', max_length=10)),
-                ('decided_at', models.DateTimeField(null=True)),
-                ('decision_reason', models.TextField(blank=True)),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='flags', to='campaigns.attempt')),
-                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("rule", models.CharField(max_length=100)),
+                ("severity", models.CharField(max_length=10)),
+                ("evidence", models.TextField()),
+                ("path", models.CharField(blank=True, max_length=300)),
+                ("line", models.PositiveIntegerField(null=True)),
+                ("data", models.JSONField(default=dict)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("open", "Open"), ("confirmed", "Confirmed"), ("dismissed", "Dismissed")],
+                        default="open",
+                        max_length=10,
+                    ),
+                ),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("decision_reason", models.TextField(blank=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="flags", to="campaigns.attempt"
+                    ),
+                ),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='Idea',
+            name="Idea",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('struck_at', models.DateTimeField(blank=True, help_text='Since when no more attempts go to it', null=True)),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='ideas', to='campaigns.campaign')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "struck_at",
+                    models.DateTimeField(blank=True, help_text="Since when no more attempts go to it", null=True),
+                ),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="ideas", to="campaigns.campaign"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='idea',
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='attempts', to='campaigns.idea'),
+            model_name="attempt",
+            name="idea",
+            field=models.ForeignKey(
+                null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="attempts", to="campaigns.idea"
+            ),
         ),
         migrations.CreateModel(
-            name='Measurement',
+            name="Measurement",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('workload', models.CharField(max_length=100)),
-                ('hidden', models.BooleanField(default=False)),
-                ('axes', models.JSONField(default=dict)),
-                ('correct', models.BooleanField(null=True)),
-                ('error', models.FloatField(null=True)),
-                ('tolerance', models.FloatField(null=True)),
-                ('detail', models.TextField(blank=True)),
-                ('time_us', models.FloatField(null=True)),
-                ('baseline_us', models.FloatField(null=True)),
-                ('incumbent_us', models.FloatField(null=True)),
-                ('floor_us', models.FloatField(null=True)),
-                ('speedup', models.FloatField(null=True)),
-                ('speedup_lo', models.FloatField(null=True)),
-                ('speedup_hi', models.FloatField(null=True)),
-                ('over_incumbent', models.FloatField(null=True)),
-                ('over_incumbent_lo', models.FloatField(null=True)),
-                ('over_incumbent_hi', models.FloatField(null=True)),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='measurements', to='campaigns.attempt')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("workload", models.CharField(max_length=100)),
+                ("hidden", models.BooleanField(default=False)),
+                ("axes", models.JSONField(default=dict)),
+                ("correct", models.BooleanField(null=True)),
+                ("error", models.FloatField(null=True)),
+                ("tolerance", models.FloatField(null=True)),
+                ("detail", models.TextField(blank=True)),
+                ("time_us", models.FloatField(null=True)),
+                ("baseline_us", models.FloatField(null=True)),
+                ("incumbent_us", models.FloatField(null=True)),
+                ("floor_us", models.FloatField(null=True)),
+                ("speedup", models.FloatField(null=True)),
+                ("speedup_lo", models.FloatField(null=True)),
+                ("speedup_hi", models.FloatField(null=True)),
+                ("over_incumbent", models.FloatField(null=True)),
+                ("over_incumbent_lo", models.FloatField(null=True)),
+                ("over_incumbent_hi", models.FloatField(null=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="measurements", to="campaigns.attempt"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='Review',
+            name="Review",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seq', models.PositiveIntegerField()),
-                ('decision', models.CharField(choices=[('approved', 'Approved'), ('rejected', 'Rejected')], max_length=10)),
-                ('kind', models.CharField(blank=True, choices=[('not_real', 'the gain is not real'), ('cheat', 'it cheats'), ('fragile', 'too fragile or too hard to maintain'), ('wrong_idea', 'not the idea that was asked for'), ('other', 'another reason')], max_length=20)),
-                ('reason', models.TextField(blank=True)),
-                ('range', models.JSONField(blank=True, help_text='{axis, lo, hi}: approved for that range only', null=True)),
-                ('sha256', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reviews', to='campaigns.attempt')),
-                ('reviewer', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("seq", models.PositiveIntegerField()),
+                (
+                    "decision",
+                    models.CharField(choices=[("approved", "Approved"), ("rejected", "Rejected")], max_length=10),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("not_real", "the gain is not real"),
+                            ("cheat", "it cheats"),
+                            ("fragile", "too fragile or too hard to maintain"),
+                            ("wrong_idea", "not the idea that was asked for"),
+                            ("other", "another reason"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("reason", models.TextField(blank=True)),
+                (
+                    "range",
+                    models.JSONField(blank=True, help_text="{axis, lo, hi}: approved for that range only", null=True),
+                ),
+                ("sha256", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="reviews", to="campaigns.attempt"
+                    ),
+                ),
+                (
+                    "reviewer",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('seq',),
+                "ordering": ("seq",),
             },
         ),
         migrations.CreateModel(
-            name='Steering',
+            name="Steering",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='steerings', to='campaigns.campaign')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="steerings", to="campaigns.campaign"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seq', models.PositiveBigIntegerField()),
-                ('kind', models.CharField(max_length=40)),
-                ('data', models.JSONField(default=dict)),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('attempt', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='campaigns.attempt')),
-                ('campaign', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='events', to='campaigns.campaign')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("seq", models.PositiveBigIntegerField()),
+                ("kind", models.CharField(max_length=40)),
+                ("data", models.JSONField(default=dict)),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="campaigns.attempt",
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="events", to="campaigns.campaign"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('campaign', 'seq'),
-                'constraints': [models.UniqueConstraint(fields=('campaign', 'seq'), name='event_seq_once_per_campaign')],
+                "ordering": ("campaign", "seq"),
+                "constraints": [
+                    models.UniqueConstraint(fields=("campaign", "seq"), name="event_seq_once_per_campaign")
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='attempt',
-            constraint=models.UniqueConstraint(fields=('campaign', 'number'), name='attempt_number_once_per_campaign'),
+            model_name="attempt",
+            constraint=models.UniqueConstraint(fields=("campaign", "number"), name="attempt_number_once_per_campaign"),
         ),
         migrations.AddConstraint(
-            model_name='measurement',
-            constraint=models.UniqueConstraint(fields=('attempt', 'workload'), name='one_measurement_per_workload'),
+            model_name="measurement",
+            constraint=models.UniqueConstraint(fields=("attempt", "workload"), name="one_measurement_per_workload"),
         ),
         migrations.AddConstraint(
-            model_name='review',
-            constraint=models.UniqueConstraint(fields=('attempt', 'seq'), name='one_review_per_seq'),
+            model_name="review",
+            constraint=models.UniqueConstraint(fields=("attempt", "seq"), name="one_review_per_seq"),
         ),
     ]

@@ -4,15 +4,18 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0001_initial'),
+        ("campaigns", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='campaign',
-            name='imported_from',
-            field=models.JSONField(blank=True, help_text='{file, sha256, by, at, region}: it came from an archive, and is only read', null=True),
+            model_name="campaign",
+            name="imported_from",
+            field=models.JSONField(
+                blank=True,
+                help_text="{file, sha256, by, at, region}: it came from an archive, and is only read",
+                null=True,
+            ),
         ),
     ]

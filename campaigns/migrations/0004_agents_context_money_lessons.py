@@ -6,174 +6,328 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0003_api_tokens'),
-        ('profiling', '0001_profile_and_region'),
+        ("campaigns", "0003_api_tokens"),
+        ("profiling", "0001_profile_and_region"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='attempt',
-            name='canonical_sha256',
-            field=models.CharField(blank=True, db_index=True, help_text='Of the program, whatever its names and layout are', max_length=64),
+            model_name="attempt",
+            name="canonical_sha256",
+            field=models.CharField(
+                blank=True, db_index=True, help_text="Of the program, whatever its names and layout are", max_length=64
+            ),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='check_seconds',
-            field=models.FloatField(default=0, help_text='Evaluator seconds of quick checks while it was proposed'),
+            model_name="attempt",
+            name="check_seconds",
+            field=models.FloatField(default=0, help_text="Evaluator seconds of quick checks while it was proposed"),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='reserved_tokens',
-            field=models.PositiveBigIntegerField(blank=True, help_text='Of the budget, while proposing', null=True),
+            model_name="attempt",
+            name="reserved_tokens",
+            field=models.PositiveBigIntegerField(blank=True, help_text="Of the budget, while proposing", null=True),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='reserved_usd',
+            model_name="attempt",
+            name="reserved_usd",
             field=models.FloatField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='structure_sha256',
-            field=models.CharField(blank=True, db_index=True, help_text='The same, whatever its tunable parameters are', max_length=64),
+            model_name="attempt",
+            name="structure_sha256",
+            field=models.CharField(
+                blank=True, db_index=True, help_text="The same, whatever its tunable parameters are", max_length=64
+            ),
         ),
         migrations.AddField(
-            model_name='campaign',
-            name='budget_tokens',
-            field=models.PositiveBigIntegerField(blank=True, help_text='Input and output tokens of models', null=True),
+            model_name="campaign",
+            name="budget_tokens",
+            field=models.PositiveBigIntegerField(blank=True, help_text="Input and output tokens of models", null=True),
         ),
         migrations.AddField(
-            model_name='campaign',
-            name='budget_usd',
-            field=models.FloatField(blank=True, help_text='What models may cost', null=True),
+            model_name="campaign",
+            name="budget_usd",
+            field=models.FloatField(blank=True, help_text="What models may cost", null=True),
         ),
         migrations.AddField(
-            model_name='campaign',
-            name='context_cards',
-            field=models.JSONField(blank=True, help_text='Names of cards; null: chosen by what fits', null=True),
+            model_name="campaign",
+            name="context_cards",
+            field=models.JSONField(blank=True, help_text="Names of cards; null: chosen by what fits", null=True),
         ),
         migrations.AddField(
-            model_name='campaign',
-            name='policy',
-            field=models.CharField(choices=[('turns', 'ideas take turns'), ('bandit', 'ideas that pay get more attempts')], default='turns', max_length=10),
+            model_name="campaign",
+            name="policy",
+            field=models.CharField(
+                choices=[("turns", "ideas take turns"), ("bandit", "ideas that pay get more attempts")],
+                default="turns",
+                max_length=10,
+            ),
         ),
         migrations.AddField(
-            model_name='campaign',
-            name='proposals_ahead',
-            field=models.PositiveSmallIntegerField(default=1, help_text='Proposals under way beyond ``parallel``'),
+            model_name="campaign",
+            name="proposals_ahead",
+            field=models.PositiveSmallIntegerField(default=1, help_text="Proposals under way beyond ``parallel``"),
         ),
         migrations.AddField(
-            model_name='idea',
-            name='spent',
-            field=models.TextField(blank=True, help_text='Why the agent holds that it cannot work; no more attempts go to it'),
+            model_name="idea",
+            name="spent",
+            field=models.TextField(
+                blank=True, help_text="Why the agent holds that it cannot work; no more attempts go to it"
+            ),
         ),
         migrations.AlterField(
-            model_name='attempt',
-            name='verdict',
-            field=models.CharField(blank=True, choices=[('kept', 'Kept'), ('stacked', 'Stacked'), ('reverted', 'Reverted'), ('incorrect', 'Incorrect'), ('build_failed', 'build failed'), ('launch_failed', 'launch failed'), ('timed_out', 'timed out'), ('out_of_memory', 'out of memory'), ('flagged', 'Flagged'), ('no_measurement', 'no measurement'), ('duplicate', 'duplicate, not measured')], db_index=True, max_length=20),
+            model_name="attempt",
+            name="verdict",
+            field=models.CharField(
+                blank=True,
+                choices=[
+                    ("kept", "Kept"),
+                    ("stacked", "Stacked"),
+                    ("reverted", "Reverted"),
+                    ("incorrect", "Incorrect"),
+                    ("build_failed", "build failed"),
+                    ("launch_failed", "launch failed"),
+                    ("timed_out", "timed out"),
+                    ("out_of_memory", "out of memory"),
+                    ("flagged", "Flagged"),
+                    ("no_measurement", "no measurement"),
+                    ("duplicate", "duplicate, not measured"),
+                ],
+                db_index=True,
+                max_length=20,
+            ),
         ),
         migrations.CreateModel(
-            name='CardVersion',
+            name="CardVersion",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(help_text='kind/slug, such as hardware/h200', max_length=100)),
-                ('sha256', models.CharField(max_length=64)),
-                ('text', models.TextField()),
-                ('origin', models.CharField(help_text='bundled, team, edited or device: where it first came from', max_length=10)),
-                ('note', models.CharField(blank=True, max_length=300)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(help_text="kind/slug, such as hardware/h200", max_length=100)),
+                ("sha256", models.CharField(max_length=64)),
+                ("text", models.TextField()),
+                (
+                    "origin",
+                    models.CharField(
+                        help_text="bundled, team, edited or device: where it first came from", max_length=10
+                    ),
+                ),
+                ("note", models.CharField(blank=True, max_length=300)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name', 'id'),
+                "ordering": ("name", "id"),
             },
         ),
         migrations.CreateModel(
-            name='CardHead',
+            name="CardHead",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, unique=True)),
-                ('seq', models.PositiveIntegerField(default=0, help_text='Counts the changes, so that of two editors one is told')),
-                ('version', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='campaigns.cardversion')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=100, unique=True)),
+                (
+                    "seq",
+                    models.PositiveIntegerField(
+                        default=0, help_text="Counts the changes, so that of two editors one is told"
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="campaigns.cardversion",
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='cards',
-            field=models.ManyToManyField(blank=True, related_name='attempts', to='campaigns.cardversion'),
+            model_name="attempt",
+            name="cards",
+            field=models.ManyToManyField(blank=True, related_name="attempts", to="campaigns.cardversion"),
         ),
         migrations.CreateModel(
-            name='IdeaDraft',
+            name="IdeaDraft",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('text', models.TextField()),
-                ('why', models.TextField(blank=True)),
-                ('model', models.CharField(max_length=200)),
-                ('state', models.CharField(choices=[('open', 'Open'), ('taken', 'Taken'), ('struck', 'Struck')], default='open', max_length=10)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('profile', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='idea_drafts', to='profiling.profile')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("text", models.TextField()),
+                ("why", models.TextField(blank=True)),
+                ("model", models.CharField(max_length=200)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("open", "Open"), ("taken", "Taken"), ("struck", "Struck")],
+                        default="open",
+                        max_length=10,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "profile",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="idea_drafts", to="profiling.profile"
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='Lesson',
+            name="Lesson",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('problem', models.CharField(db_index=True, max_length=100)),
-                ('hardware', models.CharField(max_length=50)),
-                ('backend', models.CharField(blank=True, help_text='Empty: holds for every backend', max_length=20)),
-                ('key', models.CharField(max_length=64)),
-                ('kind', models.CharField(choices=[('dead_end', 'did not help'), ('broken', 'wrong or broken'), ('points', 'parameters tried'), ('win', 'helped'), ('rejected', 'a person rejected it'), ('dismissed', 'a person dismissed the flag'), ('person', "a person's word")], max_length=10)),
-                ('text', models.TextField()),
-                ('count', models.PositiveIntegerField(default=1, help_text='How often it was met')),
-                ('pinned_at', models.DateTimeField(blank=True, help_text='Always told first', null=True)),
-                ('struck_at', models.DateTimeField(blank=True, help_text='Not told any more', null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('attempt', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='campaigns.attempt')),
-                ('author', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('decided_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("problem", models.CharField(db_index=True, max_length=100)),
+                ("hardware", models.CharField(max_length=50)),
+                ("backend", models.CharField(blank=True, help_text="Empty: holds for every backend", max_length=20)),
+                ("key", models.CharField(max_length=64)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("dead_end", "did not help"),
+                            ("broken", "wrong or broken"),
+                            ("points", "parameters tried"),
+                            ("win", "helped"),
+                            ("rejected", "a person rejected it"),
+                            ("dismissed", "a person dismissed the flag"),
+                            ("person", "a person's word"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("text", models.TextField()),
+                ("count", models.PositiveIntegerField(default=1, help_text="How often it was met")),
+                ("pinned_at", models.DateTimeField(blank=True, help_text="Always told first", null=True)),
+                ("struck_at", models.DateTimeField(blank=True, help_text="Not told any more", null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="campaigns.attempt",
+                    ),
+                ),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-updated_at', '-id'),
+                "ordering": ("-updated_at", "-id"),
             },
         ),
         migrations.CreateModel(
-            name='ModelCall',
+            name="ModelCall",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('agent', models.CharField(max_length=100)),
-                ('model', models.CharField(max_length=200)),
-                ('backend', models.CharField(blank=True, max_length=20)),
-                ('outcome', models.CharField(choices=[('answered', 'Answered'), ('refused', 'Refused'), ('cut', 'cut off'), ('stopped', 'Stopped'), ('failed', 'Failed')], max_length=10)),
-                ('input_tokens', models.PositiveBigIntegerField(help_text='All of them, cached ones included', null=True)),
-                ('cached_input_tokens', models.PositiveBigIntegerField(help_text='Read from the cache', null=True)),
-                ('cache_write_tokens', models.PositiveBigIntegerField(help_text='Written to the cache', null=True)),
-                ('output_tokens', models.PositiveBigIntegerField(null=True)),
-                ('price_usd', models.DecimalField(decimal_places=9, max_digits=16, null=True)),
-                ('seconds', models.FloatField(default=0)),
-                ('request_id', models.CharField(blank=True, max_length=200)),
-                ('at', models.DateTimeField(auto_now_add=True, db_index=True)),
-                ('attempt', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='model_calls', to='campaigns.attempt')),
-                ('campaign', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='model_calls', to='campaigns.campaign')),
-                ('person', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("agent", models.CharField(max_length=100)),
+                ("model", models.CharField(max_length=200)),
+                ("backend", models.CharField(blank=True, max_length=20)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("answered", "Answered"),
+                            ("refused", "Refused"),
+                            ("cut", "cut off"),
+                            ("stopped", "Stopped"),
+                            ("failed", "Failed"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "input_tokens",
+                    models.PositiveBigIntegerField(help_text="All of them, cached ones included", null=True),
+                ),
+                ("cached_input_tokens", models.PositiveBigIntegerField(help_text="Read from the cache", null=True)),
+                ("cache_write_tokens", models.PositiveBigIntegerField(help_text="Written to the cache", null=True)),
+                ("output_tokens", models.PositiveBigIntegerField(null=True)),
+                ("price_usd", models.DecimalField(decimal_places=9, max_digits=16, null=True)),
+                ("seconds", models.FloatField(default=0)),
+                ("request_id", models.CharField(blank=True, max_length=200)),
+                ("at", models.DateTimeField(auto_now_add=True, db_index=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="model_calls",
+                        to="campaigns.attempt",
+                    ),
+                ),
+                (
+                    "campaign",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="model_calls",
+                        to="campaigns.campaign",
+                    ),
+                ),
+                (
+                    "person",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.AddConstraint(
-            model_name='cardversion',
-            constraint=models.UniqueConstraint(fields=('name', 'sha256'), name='card_version_once'),
+            model_name="cardversion",
+            constraint=models.UniqueConstraint(fields=("name", "sha256"), name="card_version_once"),
         ),
         migrations.AddConstraint(
-            model_name='lesson',
-            constraint=models.UniqueConstraint(fields=('problem', 'hardware', 'key'), name='lesson_once'),
+            model_name="lesson",
+            constraint=models.UniqueConstraint(fields=("problem", "hardware", "key"), name="lesson_once"),
         ),
     ]

@@ -6,43 +6,60 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0004_agents_context_money_lessons'),
+        ("campaigns", "0004_agents_context_money_lessons"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Kernel',
+            name="Kernel",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('operator', models.CharField(db_index=True, max_length=100)),
-                ('hardware', models.CharField(help_text="Where it was measured: cpu, or the GPU's name", max_length=200)),
-                ('backend', models.CharField(max_length=20)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('withdrawn_at', models.DateTimeField(blank=True, null=True)),
-                ('withdrawn_reason', models.TextField(blank=True)),
-                ('review', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='kernel', to='campaigns.review')),
-                ('withdrawn_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("operator", models.CharField(db_index=True, max_length=100)),
+                (
+                    "hardware",
+                    models.CharField(help_text="Where it was measured: cpu, or the GPU's name", max_length=200),
+                ),
+                ("backend", models.CharField(max_length=20)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("withdrawn_at", models.DateTimeField(blank=True, null=True)),
+                ("withdrawn_reason", models.TextField(blank=True)),
+                (
+                    "review",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="kernel", to="campaigns.review"
+                    ),
+                ),
+                (
+                    "withdrawn_by",
+                    models.ForeignKey(
+                        blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('operator', 'id'),
+                "ordering": ("operator", "id"),
             },
         ),
         migrations.CreateModel(
-            name='KernelExport',
+            name="KernelExport",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('form', models.CharField(help_text='package, archive or patch', max_length=10)),
-                ('name', models.CharField(help_text="The package's name", max_length=100)),
-                ('sha256', models.CharField(db_index=True, help_text='Of the file that was handed out', max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('kernels', models.ManyToManyField(related_name='exports', to='campaigns.kernel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("form", models.CharField(help_text="package, archive or patch", max_length=10)),
+                ("name", models.CharField(help_text="The package's name", max_length=100)),
+                ("sha256", models.CharField(db_index=True, help_text="Of the file that was handed out", max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("kernels", models.ManyToManyField(related_name="exports", to="campaigns.kernel")),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
     ]

@@ -6,31 +6,53 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0005_kernel_library'),
+        ("campaigns", "0005_kernel_library"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='StackMeasurement',
+            name="StackMeasurement",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('scenario', models.CharField(db_index=True, max_length=100)),
-                ('hardware', models.CharField(max_length=50)),
-                ('state', models.CharField(choices=[('waiting', 'waiting for an evaluator, or being measured'), ('done', 'Done'), ('failed', 'not measured'), ('stopped', 'Stopped')], db_index=True, default='waiting', max_length=10)),
-                ('ticket', models.CharField(max_length=36, unique=True)),
-                ('not_here', models.JSONField(default=list, help_text='[{kernel, operator, label, why}]: approved, and does not serve here')),
-                ('report', models.TextField(blank=True, help_text='campaigns.scenarios.request.StackReport as JSON')),
-                ('error', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('kernels', models.ManyToManyField(related_name='stacks', to='campaigns.kernel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("scenario", models.CharField(db_index=True, max_length=100)),
+                ("hardware", models.CharField(max_length=50)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "waiting for an evaluator, or being measured"),
+                            ("done", "Done"),
+                            ("failed", "not measured"),
+                            ("stopped", "Stopped"),
+                        ],
+                        db_index=True,
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                ("ticket", models.CharField(max_length=36, unique=True)),
+                (
+                    "not_here",
+                    models.JSONField(
+                        default=list, help_text="[{kernel, operator, label, why}]: approved, and does not serve here"
+                    ),
+                ),
+                ("report", models.TextField(blank=True, help_text="campaigns.scenarios.request.StackReport as JSON")),
+                ("error", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                ("kernels", models.ManyToManyField(related_name="stacks", to="campaigns.kernel")),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
     ]

@@ -4,15 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0006_stack_measurement'),
+        ("campaigns", "0006_stack_measurement"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='ideadraft',
-            name='state',
-            field=models.CharField(choices=[('asked', 'the model is asked'), ('open', 'Open'), ('taken', 'Taken'), ('struck', 'Struck'), ('failed', 'no idea came')], default='open', max_length=10),
+            model_name="ideadraft",
+            name="state",
+            field=models.CharField(
+                choices=[
+                    ("asked", "the model is asked"),
+                    ("open", "Open"),
+                    ("taken", "Taken"),
+                    ("struck", "Struck"),
+                    ("failed", "no idea came"),
+                ],
+                default="open",
+                max_length=10,
+            ),
         ),
     ]

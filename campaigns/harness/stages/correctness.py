@@ -53,7 +53,9 @@ class Correctness:
                 failure = check.explained(failure)
                 visible = workload.name if not workload.hidden else f"hidden workload {done + 1}"
                 evaluation.update(workload.name, correct=False, detail=failure.message)
-                raise CandidateFailure(failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule) from failure
+                raise CandidateFailure(
+                    failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule
+                ) from failure
             evaluation.update(
                 workload.name,
                 correct=True,
@@ -190,7 +192,9 @@ class WorkloadCheck:
                 done.append(name)
             except CandidateFailure as failure:
                 if failure.outcome != "incorrect" or self.baseline_passes(slot, expected[slot.name]):
-                    raise CandidateFailure(failure.outcome, f"edge case {name}: {failure.message}", rule=failure.rule) from failure
+                    raise CandidateFailure(
+                        failure.outcome, f"edge case {name}: {failure.message}", rule=failure.rule
+                    ) from failure
                 done.append(f"{name} (left out: the baseline fails it too)")
         return done
 

@@ -42,7 +42,9 @@ class GpuCorrectness:
             except CandidateFailure as failure:
                 visible = workload.name if not workload.hidden else f"hidden workload {done + 1}"
                 evaluation.update(workload.name, correct=False, detail=failure.message)
-                raise CandidateFailure(failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule) from failure
+                raise CandidateFailure(
+                    failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule
+                ) from failure
             check.name_precision()
             evidence["rms_error"][workload.name] = check.rms_error
             evaluation.update(workload.name, correct=True, error=check.worst.error, tolerance=check.tolerance)
