@@ -7,6 +7,7 @@ from typing import Any
 from celery import shared_task
 
 from campaigns import conclusion, drafting, progress, proposing, watching
+from campaigns.intake import jobs
 from campaigns.scenarios import stacking
 
 
@@ -40,6 +41,12 @@ def conclude_stack(ticket: str) -> None:
     stacking.conclude(ticket)
 
 
+@shared_task(name="campaigns.tasks.check_import")
+def check_import(import_id: str) -> None:
+    jobs.run(import_id)
+
+
 @shared_task(name="campaigns.tasks.watch")
 def watch() -> None:
     watching.watch()
+    jobs.watch()

@@ -3,7 +3,21 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from .consumers import CampaignConsumer, HomeConsumer
-from .views import archive, attempts, campaigns, context, control, drafts, home, kernels, new, review, spend, stack
+from .views import (
+    archive,
+    attempts,
+    campaigns,
+    context,
+    control,
+    drafts,
+    home,
+    kernels,
+    new,
+    problems,
+    review,
+    spend,
+    stack,
+)
 
 urlpatterns: list[URLPattern] = [
     path("", home.home, name="home"),
@@ -24,6 +38,12 @@ urlpatterns: list[URLPattern] = [
     path("campaigns/<int:pk>/attempts/<int:number>/diff", attempts.diff, name="attempt_diff"),
     path("campaigns/<int:pk>/attempts/<int:number>/peek", attempts.peek, name="attempt_peek"),
     path("campaigns/<int:pk>/attempts/<int:number>/report.json", attempts.report, name="attempt_report"),
+    path("problems/new", problems.new_problem, name="new_problem"),
+    path("problems/imports/<uuid:pk>/", problems.problem_import, name="problem_import"),
+    path("problems/imports/<uuid:pk>/status", problems.status, name="problem_import_status"),
+    path("problems/imports/<uuid:pk>/stop", problems.stop, name="problem_import_stop"),
+    path("problems/imports/<uuid:pk>/again", problems.again, name="problem_import_again"),
+    path("problems/imports/<uuid:pk>/folder.zip", problems.draft_zip, name="problem_import_zip"),
     path("kernels/", kernels.kernels, name="kernels"),
     path("kernels/export", kernels.export, name="kernels_export"),
     path("kernels/<int:pk>/withdraw", kernels.withdraw, name="kernel_withdraw"),

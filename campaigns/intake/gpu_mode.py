@@ -19,7 +19,7 @@ from .draft import Draft, Work, assemble
 from .errors import IntakeError
 from .glue import adapter, run_code
 from .probing import Case, Probe, probe
-from .source import function, identifier, on_any_device, parsed, require, unique
+from .source import function, identifier, on_any_device, parsed, require, standing_in, unique
 
 FORM = "A GPU MODE problem has reference.py with ref_kernel(data) and generate_input(…), and task.yml with its sizes."
 MAX_CASES = 8
@@ -27,22 +27,13 @@ CPU_VALUES = 1 << 22
 SLOW_S = 2.0
 
 PRELUDE = '''
-import sys as _sys
-import types as _types
 
-
-class _Anything(_types.ModuleType):
-    """Stands for task.py and utils.py, of which only type names and comparison helpers are used."""
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return object if name.endswith("_t") else (lambda *args, **kwargs: args[0] if args else None)
-
-
-for _name in ("task", "utils"):
-    _sys.modules.setdefault(_name, _Anything(_name))
+def _stand_in(*args, **kwargs):
+    """In place of the helpers of utils.py: they compare, which is done elsewhere."""
+    return args[0] if args else None
 '''
+HELPERS = {"task", "utils"}
+"""Modules beside reference.py, of which only type names and comparison helpers are used."""
 
 GLUE = '''
 
@@ -160,7 +151,7 @@ def convert(files: Mapping[str, str], name: str, should_stop: Callable[[], bool]
     require(tree, ("ref_kernel", "generate_input"), path, FORM)
     task = task_of(files)
     rows, choices, fixed = arguments(task)
-    source = on_any_device(text)
+    source = on_any_device(standing_in(text, HELPERS))
     names = data_names(tree)
     constants: dict[str, Any] = {
         "_NAMES": names,
@@ -169,7 +160,7 @@ def convert(files: Mapping[str, str], name: str, should_stop: Callable[[], bool]
         "_PLACES": [],
         "_TEMPLATE": True,
     }
-    first = adapter(source, GLUE, {**constants, "_WRITTEN": names}, prelude_of(files))
+    first = adapter(source, GLUE, {**constants, "_WRITTEN": names}, PRELUDE)
     with probe(first, should_stop) as asked:
         start = first_that_runs(asked, [args for args, _ in rows])
         writes = asked.case(start.args, start.writes)
@@ -178,7 +169,7 @@ def convert(files: Mapping[str, str], name: str, should_stop: Callable[[], bool]
     inputs = [t.name for t in writes.inputs if t.name not in places]
     args_names = list(rows[0][0])
     constants["_OUTPUTS"] = unique((identifier(t.name) for t in writes.outputs), [*inputs, *args_names])
-    second = adapter(source, GLUE, constants, prelude_of(files))
+    second = adapter(source, GLUE, constants, PRELUDE)
     with probe(second, should_stop) as asked:
         cases = cases_of(asked, [args for args, _ in rows])
     return assemble(
@@ -266,11 +257,6 @@ def data_names(tree: ast.Module) -> list[str]:
     return []
 
 
-def prelude_of(files: Mapping[str, str]) -> str:
-    """Stand-ins for task.py and utils.py. Their own text is not run: what it may import is not there."""
-    return PRELUDE
-
-
 def first_that_runs(asked: Probe, rows: list[dict[str, int]]) -> Case:
     error: IntakeError | None = None
     for args in sorted(rows, key=lambda row: sum(row.values()))[:4]:
@@ -323,7 +309,7 @@ def submission(
     if backend not in ("triton", "cutedsl") or constants["_PLACES"]:
         return {}
     glue = GLUE + SUBMISSION
-    text = adapter(on_any_device(files[path]), glue, {**constants, "_TEMPLATE": False}, PRELUDE)
+    text = adapter(on_any_device(standing_in(files[path], HELPERS)), glue, {**constants, "_TEMPLATE": False}, PRELUDE)
     return {backend: text + run_code(inputs, list(constants["_OUTPUTS"]), "{}")}
 
 

@@ -94,6 +94,22 @@ def on_any_device(text: str) -> str:
     return "\n".join(lines)
 
 
+def standing_in(text: str, modules: set[str]) -> str:
+    """Imports from modules that are not here become plain names: types (``…_t``) are ``object``, all else ``_stand_in``."""
+    lines = text.split("\n")
+    for node in sorted(ast.walk(ast.parse(text)), key=lambda n: -getattr(n, "lineno", 0)):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            names = [a.asname or a.name for a in node.names if a.name != "*"]
+        elif isinstance(node, ast.Import) and any(a.name in modules for a in node.names):
+            names = [a.asname or a.name for a in node.names if a.name in modules]
+        else:
+            continue
+        parts = [f"{name} = {'object' if name.endswith('_t') else '_stand_in'}" for name in names] or ["pass"]
+        last = node.end_lineno or node.lineno
+        lines[node.lineno - 1 : last] = [" " * node.col_offset + "; ".join(parts)] + [""] * (last - node.lineno)
+    return "\n".join(lines)
+
+
 def is_cuda_call(node: ast.AST) -> bool:
     """``x.cuda()``, whatever it is given, but not a function of that name in a module."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cuda"

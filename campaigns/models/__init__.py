@@ -12,6 +12,7 @@ from .kernel import Kernel, KernelExport
 from .lesson import Lesson, LessonKind
 from .measurement import Measurement
 from .model_call import ModelCall
+from .problem_import import ImportState, ProblemImport
 from .review import Decision, RejectKind, Review
 from .stack import StackMeasurement, StackState
 
@@ -29,6 +30,7 @@ __all__ = [
     "Gate",
     "Idea",
     "IdeaDraft",
+    "ImportState",
     "Kernel",
     "KernelExport",
     "Lesson",
@@ -37,6 +39,7 @@ __all__ = [
     "ModelCall",
     "Phase",
     "Policy",
+    "ProblemImport",
     "RejectKind",
     "Review",
     "Scope",
