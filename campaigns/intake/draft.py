@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from campaigns.harness.request import CandidateSource
+from campaigns.harness.scan import scan
+
 from .errors import IntakeError
 from .glue import INPUTS, REFERENCE, run_code
 from .probing import Case, Tensor
@@ -165,18 +168,23 @@ def assemble(
         "baselines/eager.py": adapter + run,
     }
     kernels = {}
-    if plain:
-        files["start/kernel.py"] = adapter + run
-        kernels["torch"] = "start/kernel.py"
-    else:
-        notes.append("no start kernel: the sizes that the source needs cannot be read from its tensors.")
-    for backend, text in (start or {}).items():
-        path = f"start/{backend}_kernel.py"
-        files[path] = text
-        kernels[backend] = path
+    if not plain:
+        notes.append("no start kernel in torch: the sizes that the source needs cannot be read from its tensors.")
+    for backend, text in {**({"torch": adapter + run} if plain else {}), **(start or {})}.items():
+        if why := blocked(backend, text):
+            notes.append(f"the source is no start kernel in {backend}: {why}")
+            continue
+        kernels[backend] = "start/kernel.py" if backend == "torch" else f"start/{backend}_kernel.py"
+        files[kernels[backend]] = text
     files["problem.toml"] = toml_of(name, title, summary, shapes, axes, valued, cases, kernels)
     files["README.md"] = readme(title, summary, format, notes)
     return Draft(name, title, format, files, list(notes))
+
+
+def blocked(backend: str, text: str) -> str:
+    """Why a candidate with this text would be flagged; nothing where it would not."""
+    found = scan(CandidateSource(backend=backend, files={"kernel.py": text}))
+    return next((f"line {f.line}: {f.evidence}" for f in found if f.severity == "block"), "")
 
 
 def value_of(axis: str, work: Work, cases: Sequence[Case], shapes: Shaped) -> int:

@@ -42,14 +42,12 @@ _KEPT = {}
 
 def _data(args, device, seed):
     """What generate_input gives, with everything random set to follow from the seed."""
-    import inspect
-
     global _DEVICE
     _DEVICE = device
     _torch.manual_seed(seed)
     given = {name: _CHOICES[name][value - 1] if name in _CHOICES else value for name, value in args.items()}
     given.update(_FIXED)
-    if "seed" in inspect.signature(generate_input).parameters:
+    if _SEEDED:
         given["seed"] = seed
     with _torch.device(device):
         return generate_input(**given)
@@ -153,7 +151,10 @@ def convert(files: Mapping[str, str], name: str, should_stop: Callable[[], bool]
     rows, choices, fixed = arguments(task)
     source = on_any_device(standing_in(text, HELPERS))
     names = data_names(tree)
+    maker = function(tree, "generate_input")
+    seeded = maker is not None and any(a.arg == "seed" for a in maker.args.args + maker.args.kwonlyargs)
     constants: dict[str, Any] = {
+        "_SEEDED": seeded,
         "_NAMES": names,
         "_CHOICES": choices,
         "_FIXED": fixed,
