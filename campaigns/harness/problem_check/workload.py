@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ DEAR_S = 0.1
 """A reference slower than this answers few draws."""
 FIXED_ALLOWED = {MANY_DRAWS: 0.02, FEW_DRAWS: 0.30}
 """By chance as many values may agree in all draws: half of what a ReLU gives is zero, in eight draws 0.8 % of it always."""
+BY_DESIGN = 0.9
+"""Nobody masks more than this."""
 REFRESHES = 3
 CHANGED_FLOAT, CHANGED_WHOLE = 0.9, 0.5
 """The least share of values that a refresh changes. Of whole numbers many agree by chance."""
@@ -194,8 +197,7 @@ class Look:
                     "fixed-output",
                     name,
                     f"{share:.0%} of output {name} are the same in {len(self.answers)} draws: that part need not be computed.",
-                    f"Draw inputs that move it, or leave it out of the output. Where it is so by design (a mask's zeros), "
-                    f"say it: fixed = {min(0.99, share):.2f} beside the output's name in problem.toml.",
+                    "Draw inputs that move it, or leave it out of the output." + said_by_design(share),
                 )
 
     # --- what the inputs do -----------------------------------------------------------------------------------------
@@ -346,3 +348,12 @@ class Look:
         for name in self.table.edge_names(secrets.randbits(62)):
             self.table.edge(name)
             self.finite(self.table.answer(), f"the edge case {name}")
+
+
+def said_by_design(share: float) -> str:
+    if share > BY_DESIGN:
+        return ""
+    return (
+        " Where it is so by design (a mask's zeros), say it: "
+        f"fixed = {math.ceil(100 * share) / 100:g} beside the output's name in problem.toml."
+    )
