@@ -7,37 +7,60 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('campaigns', '0007_draft_states'),
+        ("campaigns", "0007_draft_states"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='ProblemImport',
+            name="ProblemImport",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('wish', models.CharField(blank=True, help_text='The name that a person wants for it', max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('given', models.JSONField(help_text='Text files by path, as they came')),
-                ('state', models.CharField(choices=[('waiting', 'waiting for a worker'), ('running', 'being checked'), ('taken', 'taken'), ('refused', 'refused'), ('stopped', 'stopped')], db_index=True, default='waiting', max_length=10)),
-                ('step', models.CharField(blank=True, max_length=200)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('run', models.UUIDField(blank=True, help_text='The process that may write to this row', null=True)),
-                ('attempts', models.PositiveSmallIntegerField(default=0)),
-                ('format', models.CharField(blank=True, max_length=60)),
-                ('name', models.CharField(blank=True, help_text='Of the problem that was made', max_length=80)),
-                ('title', models.CharField(blank=True, max_length=200)),
-                ('draft', models.JSONField(default=dict)),
-                ('notes', models.JSONField(default=list)),
-                ('report', models.JSONField(default=dict, help_text='campaigns.harness.problem_check.ProblemReport')),
-                ('error', models.TextField(blank=True, help_text='Why nothing could be made of it, or it could not be checked')),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
+                ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ("wish", models.CharField(blank=True, help_text="The name that a person wants for it", max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("given", models.JSONField(help_text="Text files by path, as they came")),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "waiting for a worker"),
+                            ("running", "being checked"),
+                            ("taken", "taken"),
+                            ("refused", "refused"),
+                            ("stopped", "stopped"),
+                        ],
+                        db_index=True,
+                        default="waiting",
+                        max_length=10,
+                    ),
+                ),
+                ("step", models.CharField(blank=True, max_length=200)),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("run", models.UUIDField(blank=True, help_text="The process that may write to this row", null=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                ("format", models.CharField(blank=True, max_length=60)),
+                ("name", models.CharField(blank=True, help_text="Of the problem that was made", max_length=80)),
+                ("title", models.CharField(blank=True, max_length=200)),
+                ("draft", models.JSONField(default=dict)),
+                ("notes", models.JSONField(default=list)),
+                ("report", models.JSONField(default=dict, help_text="campaigns.harness.problem_check.ProblemReport")),
+                (
+                    "error",
+                    models.TextField(
+                        blank=True, help_text="Why nothing could be made of it, or it could not be checked"
+                    ),
+                ),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-created_at',),
+                "ordering": ("-created_at",),
             },
         ),
     ]
