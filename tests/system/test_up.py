@@ -13,12 +13,15 @@ from tests.system.conftest import Product, until
 pytestmark = pytest.mark.slow
 
 
+def is_alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1][:3]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 def alive(pids: list[int]) -> list[int]:
-    return [
-        pid
-        for pid in pids
-        if Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1][:3]
-    ]
+    return [pid for pid in pids if is_alive(pid)]
 
 
 def test_it_answers_and_restarts_a_worker_that_dies(product):
