@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 from celery import Celery
 
@@ -15,6 +16,9 @@ def broker_url(redis_url: str) -> str:
     """Celery's spelling of a Redis address: ``unix:///path`` is ``redis+socket:///path`` there."""
     return redis_url.replace("unix://", "redis+socket://", 1) if redis_url.startswith("unix://") else redis_url
 
+
+# Candidates never run as the worker's user: as root the evaluator can give each sandbox a user of its own (docs/harness.md).
+warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
 
 app = Celery("autoresearch_web")
 app.conf.update(
