@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from campaigns import briefing, checking, memory, money
@@ -9,6 +10,9 @@ from campaigns.context import library
 from campaigns.context.cards import Card
 from campaigns.models import Attempt
 from campaigns.proposers.base import Call, Desk
+from profiling import kernel_text
+from profiling.models import Profile
+from profiling.opened import Gone
 
 
 def note_call(attempt: Attempt, call: Call) -> None:
@@ -25,6 +29,20 @@ def desk_for(attempt: Attempt, cards: list[Card]) -> Desk:
         quick_check=partial(checking.quick_check, attempt) if campaign.agent_options.get("checks", True) else None,
         refusal=lambda candidate: memory.refusal(campaign, candidate, besides=attempt.pk),
         cards=briefing.further_cards(cards),
+        read_kernel=kernel_reader(attempt),
         tokens_left=tokens,
         usd_left=usd,
     )
+
+
+def kernel_reader(attempt: Attempt) -> Callable[[str, str], str] | None:
+    """Reads kernels of the capture in which the campaign's region was marked, while that capture is there."""
+    region = attempt.campaign.region
+    return None if region is None else partial(read_kernel, region.profile)
+
+
+def read_kernel(profile: Profile, kernel: str, metrics: str) -> str:
+    try:
+        return kernel_text.describe(profile, kernel, metrics)
+    except (kernel_text.NoSuchKernel, Gone) as error:
+        raise LookupError(str(error)) from error

@@ -121,6 +121,9 @@ class Desk:
     """Why the candidate would not be measured (it was tried before), or an empty string."""
     cards: Mapping[str, str] = field(default_factory=dict)
     """Context cards that are not in the task's context but may be read: name → Markdown."""
+    read_kernel: Callable[[str, str], str] | None = None
+    """A kernel of the marked region's capture by part of its name, and metrics by words of theirs, as plain text. None: no
+    capture belongs to the campaign. Raises ``LookupError`` with what there is instead."""
     tokens_left: int | None = None
     usd_left: float | None = None
     """What this proposal may cost at most. None: no limit."""

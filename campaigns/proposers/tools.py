@@ -63,6 +63,15 @@ SPECS = {
     "read_region": ToolSpec(
         "read_region", "The part of the profile that a person marked: kernels, times, gaps, findings.", an_object()
     ),
+    "read_kernel": ToolSpec(
+        "read_kernel",
+        "A kernel of that profile: its launches, or its counters where the profile is an Nsight Compute report.",
+        an_object(
+            ("name",),
+            name={"type": "string", "description": "part of the kernel's name, any case"},
+            metrics={"type": "string", "description": "also every metric whose name holds all of these words"},
+        ),
+    ),
     "quick_check": ToolSpec(
         "quick_check",
         f"Build and measure on the visible workloads only; not the verdict. At most {MAX_CHECKS} times a proposal.",
@@ -123,6 +132,7 @@ class ToolBox:
             "list_attempts": lambda arguments: fence("attempts", attempts_table(self.task.attempts)),
             "read_card": self.read_card,
             "read_region": self.read_region,
+            "read_kernel": self.read_kernel,
             "quick_check": self.quick_check,
             "submit": self.submit,
             "give_up": self.give_up,
@@ -131,6 +141,8 @@ class ToolBox:
             del self.tools["quick_check"]
         if not task.region:
             del self.tools["read_region"]
+        if desk.read_kernel is None:
+            del self.tools["read_kernel"]
 
     @property
     def done(self) -> bool:
@@ -197,6 +209,14 @@ class ToolBox:
 
     def read_region(self, arguments: Mapping[str, Any]) -> str:
         return fence("profile region", self.task.region)
+
+    def read_kernel(self, arguments: Mapping[str, Any]) -> str:
+        assert self.desk.read_kernel is not None
+        try:
+            told = self.desk.read_kernel(str(arguments["name"])[:400], str(arguments.get("metrics", ""))[:400])
+        except LookupError as error:
+            raise ToolFault(fence("profile", str(error.args[0]), 4_000)) from None
+        return fence("profile kernel", told, 12_000)
 
     def quick_check(self, arguments: Mapping[str, Any]) -> str:
         candidate = self.candidate(arguments)
