@@ -1,0 +1,5 @@
+"""The library's product."""
+
+
+def run(x, head, logits):
+    logits.copy_(x @ head.T)
