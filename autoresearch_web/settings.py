@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,15 @@ def env_int(name: str, default: int) -> int:
         return int(text) if text else default
     except ValueError:
         raise ImproperlyConfigured(f"{name}={text!r} is no whole number.") from None
+
+
+def env_program(name: str) -> str:
+    text = os.environ.get(name, "").strip()
+    if text and shutil.which(text) is None:
+        raise ImproperlyConfigured(
+            f"{name}={text!r} is no program that can be run. Give its full path, or leave it out."
+        )
+    return text
 
 
 def data_home() -> Path:
@@ -158,6 +168,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 16 << 20
 PROFILE_MAX_BYTES = env_int("PROFILE_MAX_BYTES", 4 << 30)
 PROFILE_IMPORT_LIMIT_S = env_int("PROFILE_IMPORT_LIMIT_S", 900)
 PROFILE_IMPORT_MEMORY_BYTES = env_int("PROFILE_IMPORT_MEMORY_BYTES", 4 << 30)
+PROFILE_KEPT = env_bool("PROFILE_KEPT", True)
+"""Candidates that are kept are profiled on their host after the verdict, with the baseline beside them."""
+PROFILE_NSYS = env_program("PROFILE_NSYS")
+"""Exports uploaded .nsys-rep files. Empty: they are kept and wait for an export that a person makes."""
 
 
 # The broker. `manage.py up` sets REDIS_URL for all that it starts; with none set, its socket in the data folder is used.

@@ -21,16 +21,25 @@ MAX_LINE_BYTES = 64 << 20
 
 
 def run_import(
-    file: Path, store: Path, name: str, seconds: int, memory_bytes: int, tell: Callable[[int, str], bool]
+    file: Path,
+    store: Path,
+    name: str,
+    seconds: int,
+    memory_bytes: int,
+    tell: Callable[[int, str], bool],
+    nsys: str = "",
+    sandbox_optional: bool = False,
 ) -> dict[str, Any]:
     """The report of importing ``file`` into ``store``.
 
     :param tell: called with percent and phase at least once a second; False stops the import.
+    :param nsys: the program that exports an .nsys-rep, if any; ``sandbox_optional``: also where it cannot be sandboxed.
     :raises Refused: what is wrong with the file, or how the process ended.
     """
     command = [sys.executable, "-m", "profiling.importers", str(file), str(store), "--name", name]
     command += ["--seconds", str(seconds), "--memory-bytes", str(memory_bytes)]
-    command += ["--parent", str(os.getpid())]
+    command += ["--parent", str(os.getpid()), "--nsys", nsys]
+    command += ["--sandbox-optional"] if sandbox_optional else []
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command,

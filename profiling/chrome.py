@@ -29,6 +29,13 @@ def export(store: Store) -> Iterator[str]:
         lead = ",\n"
         for first in range(row.first, row.last, CHUNK_EVENTS):
             yield lead + ",\n".join(events(store, row, thread, first, min(first + CHUNK_EVENTS, row.last)))
+    for number, track in enumerate(store.counters, len(store.lanes)):
+        samples = (store.column(f"counter_{c}")[track.first : track.last].tolist() for c in ("time", "value"))
+        label = json.dumps(track.label)
+        yield "".join(
+            f'{lead}{{"ph":"C","pid":{number},"tid":0,"ts":{micros(time)},"name":{label},"args":{{"value":{value!r}}}}}'
+            for time, value in zip(*samples, strict=True)
+        )
     yield "]}\n"
 
 

@@ -27,6 +27,8 @@ class Kind(IntEnum):
     API = 4
     NVTX = 5
     SYNC = 6
+    OS = 7
+    """A call into the operating system's libraries (OSRT): file access, locks, waiting."""
 
 
 GPU_KINDS = (Kind.KERNEL, Kind.COPY, Kind.MEMSET, Kind.GRAPH)
@@ -67,11 +69,24 @@ NVTX_COLUMNS = {
 }
 SYNC_COLUMNS = {"start": np.int64, "end": np.int64, "process": np.int64, "name": np.int32}
 
+OS_COLUMNS = {"start": np.int64, "end": np.int64, "thread": np.int64, "name": np.int32}
+
 NO_TIMELINE = {"ncu-rep": "an Nsight Compute report", "ncu-repz": "an Nsight Compute report", "proton": "a call tree"}
 """Formats whose kernels are laid end to end: nothing may be said about what they wait for."""
 
 NOT_RECORDED = -1
 """In columns of counts and ids: the capture does not say."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Samples over time (ns): each value holds until the next one. ``device`` is -1 where it is of no GPU."""
+
+    label: str
+    unit: str
+    device: int
+    time: Column
+    value: Column
 
 
 def empty(columns: dict[str, Any]) -> Table:
@@ -134,6 +149,8 @@ class Capture:
     api: Table = field(default_factory=lambda: empty(API_COLUMNS))
     nvtx: Table = field(default_factory=lambda: empty(NVTX_COLUMNS))
     sync: Table = field(default_factory=lambda: empty(SYNC_COLUMNS))
+    os: Table = field(default_factory=lambda: empty(OS_COLUMNS))
+    counters: list[Counter] = field(default_factory=list)
     device_names: dict[int, str] = field(default_factory=dict)
     device_facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     process_labels: dict[int, str] = field(default_factory=dict)

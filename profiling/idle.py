@@ -8,6 +8,7 @@ import numpy as np
 
 from profiling import lanes
 from profiling.events import Column
+from profiling.orders import small_codes
 from profiling.trace import Trace
 
 CAUSES = ("launch", "host", "sync", "queued", "unknown")
@@ -73,7 +74,7 @@ def synchronising(trace: Trace) -> Column:
     """Calls that return only when the GPU has got that far: …Synchronize, and copies that are not …Async."""
     if not len(trace.api["start"]):
         return np.empty(0, bool)
-    used = np.unique(trace.api["name"])
+    used = small_codes(trace.api["name"])[0]
     names = [trace.store.name(int(i)) for i in used]
     waiting = ["Synchronize" in n or ("emcpy" in n and "Async" not in n) for n in names]
     return np.isin(trace.api["name"], used[np.array(waiting, bool)])

@@ -65,12 +65,10 @@ def import_claimed(profile: Profile, token: uuid.UUID) -> None:
     for left_behind in profile.folder.glob(f".{profile.store_path.name}.*"):
         shutil.rmtree(left_behind, ignore_errors=True)
     try:
-        report = child.run_import(
+        report = in_child(
             profile.upload_path,
             profile.store_path,
             profile.name,
-            settings.PROFILE_IMPORT_LIMIT_S,
-            settings.PROFILE_IMPORT_MEMORY_BYTES,
             lambda percent, phase: profile.note_progress(token, percent, phase),
         )
     except Refused as refused:
@@ -82,6 +80,12 @@ def import_claimed(profile: Profile, token: uuid.UUID) -> None:
             shutil.rmtree(profile.folder, ignore_errors=True)
     else:
         keep(profile, token, report)
+
+
+def in_child(file: Path, store: Path, name: str, tell: Callable[[int, str], bool]) -> dict[str, Any]:
+    """``child.run_import`` within the limits that the settings give."""
+    limits = settings.PROFILE_IMPORT_LIMIT_S, settings.PROFILE_IMPORT_MEMORY_BYTES
+    return child.run_import(file, store, name, *limits, tell, settings.PROFILE_NSYS, settings.SANDBOX_OPTIONAL)
 
 
 def keep(profile: Profile, token: uuid.UUID, report: dict[str, Any]) -> None:
@@ -100,9 +104,7 @@ def import_file(path: Path, name: str, sha256: str, tell: Callable[[int, str], b
     if known and known.is_ready():
         return known
     profile = known or Profile(name=name[:200], sha256=sha256, size_bytes=path.stat().st_size)
-    report = child.run_import(
-        path, profile.store_path, name, settings.PROFILE_IMPORT_LIMIT_S, settings.PROFILE_IMPORT_MEMORY_BYTES, tell
-    )
+    report = in_child(path, profile.store_path, name, tell)
     fields = report_fields(report) | {"state": State.READY, "progress": 100, "phase": "", "error": "", "hint": ""}
     for key, value in fields.items():
         setattr(profile, key, value)

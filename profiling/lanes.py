@@ -10,18 +10,21 @@ import heapq
 import numpy as np
 
 from profiling.events import Column
+from profiling.orders import by_small
 
 MAX_LEVELS = 64
 
 
-def levels(start: Column, end: Column) -> Column:
+def levels(start: Column, end: Column, depth: Column | None = None) -> Column:
     """The sub-lane (0 is the outermost) of each interval, so that no two on one sub-lane overlap and none is dropped.
 
     Nested intervals get their depth, by counting: the number of intervals that are open. Where intervals overlap
     without nesting (PDL, side-by-side kernels on one stream) the lowest free sub-lane is taken instead.
+
+    :param depth: ``nesting_depth`` of the same intervals, where it is known already.
     """
-    depth = nesting_depth(start, end)
-    order = np.argsort(depth, kind="stable")
+    depth = nesting_depth(start, end) if depth is None else depth
+    order = by_small(depth)
     same = depth[order][1:] == depth[order][:-1]
     stops = np.maximum(end, start + 1)[order]
     if np.any(same & (start[order][1:] < stops[:-1])):
@@ -56,7 +59,7 @@ def lowest_free(start: Column, end: Column) -> Column:
 def parents(depth: Column) -> Column:
     """Index of each nested interval's parent: the last one before it that is one level up, or -1."""
     result = np.full(len(depth), -1, np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    by_depth = by_small(depth)
     bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
     for level in range(1, len(bounds) - 1):
         above = by_depth[bounds[level - 1] : bounds[level]]

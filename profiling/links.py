@@ -6,6 +6,7 @@ import numpy as np
 
 from profiling import lanes
 from profiling.events import Capture, Column, Table
+from profiling.orders import by_keys, codes
 
 
 def launches(capture: Capture, gpu: Table, api: Table) -> Column:
@@ -18,19 +19,26 @@ def launches(capture: Capture, gpu: Table, api: Table) -> Column:
     if not len(gpu["start"]) or not len(api["start"]):
         return result
     owner = process_of_threads(capture, api["thread"])
-    processes = np.unique(np.concatenate([owner, gpu["process"]]))
+    processes = np.union1d(codes(owner)[0], codes(gpu["process"])[0])
     keys = correlation_keys(processes, owner, api["correlation"])
-    launching = np.array(["aunch" in t or "emcpy" in t or "emset" in t for t in capture.names.texts] or [False])
-    order = np.lexsort((api["start"], ~launching[api["name"]], keys))
     wanted = correlation_keys(processes, gpu["process"], gpu["correlation"])
-    place = np.minimum(np.searchsorted(keys[order], wanted), len(order) - 1)
-    hit = (keys[order][place] == wanted) & (gpu["correlation"] >= 0)
-    result[hit] = order[place[hit]]
+    launching = np.array(["aunch" in t or "emcpy" in t or "emset" in t for t in capture.names.texts] or [False])
+    launches_it = launching[api["name"]]
+    left = np.flatnonzero(gpu["correlation"] >= 0)
+    for calls in (np.flatnonzero(launches_it), np.flatnonzero(~launches_it)):
+        if not len(calls) or not len(left):
+            continue
+        calls = calls[by_keys(keys[calls], api["start"][calls])]
+        known = keys[calls]
+        place = np.minimum(np.searchsorted(known, wanted[left]), len(calls) - 1)
+        hit = known[place] == wanted[left]
+        result[left[hit]] = calls[place[hit]]
+        left = left[~hit]
     return result
 
 
 def process_of_threads(capture: Capture, threads: Column) -> Column:
-    values, inverse = np.unique(threads, return_inverse=True)
+    values, inverse = codes(threads)
     owners = np.array([capture.thread_process.get(t, t) for t in values.tolist()], np.int64)
     return owners[inverse]
 

@@ -31,6 +31,7 @@ def build(store_dir: Path) -> dict[str, Any]:
         "end_ns": trace.span[1],
         "devices": [device(d) for d in meta["devices"]],
         "events": meta["events"],
+        "counters": len(meta["counters"]),
         "top_kernels": labelled(facts),
         "label": label.name,
         "label_title": label.title,

@@ -6,6 +6,7 @@ Layout of a store folder
     covered.npy    running total of the durations before each event: the busy share of any bucket is two look-ups
     gpu_* api_* nvtx_*                side tables: launch, NVTX range, grid, block …
     busy_start busy_end               busy intervals per device
+    counter_time counter_value counter_area   samples of counters, one track after another
     names.bin name_offsets.npy        strings
 
 A **row** is one sub-lane of a lane: its events never overlap, so both its starts and its ends ascend, a window is two
@@ -24,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from profiling import lanes
+from profiling import counters, lanes
 from profiling.events import Column, Kind
 
 STORE_VERSION = 1
@@ -36,7 +37,7 @@ MAX_NAMES_CHARS = 24_000
 
 @dataclass(frozen=True)
 class Lane:
-    """What a lane shows: ``kind`` is gpu, nvtx, api or sync."""
+    """What a lane shows: ``kind`` is gpu, nvtx, api, os or sync."""
 
     kind: str
     label: str
@@ -63,6 +64,7 @@ class Store:
         self.meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
         self.lanes = [Lane(**lane) for lane in self.meta["lanes"]]
         self.rows = [Row(**row) for row in self.meta["rows"]]
+        self.counters = [counters.Track(**track) for track in self.meta.get("counters", ())]
         self._columns: dict[str, Column] = {}
 
     def column(self, name: str) -> Column:
@@ -100,6 +102,7 @@ class Store:
 
         Rows with few events come as bars (at most MAX_BARS in all), the others as busy share per bucket: uint8, 255 is
         always busy, base64. Bar times are relative to ``lo``. Found by overlap: a parent that began earlier is there.
+        Counters follow the rows, numbered on, with their mean ``level`` per bucket (``counters.window``).
         """
         bounds = [self._bounds(row, lo, hi) for row in self.rows]
         left, rows, used = MAX_BARS, [], set[int]()
@@ -110,7 +113,7 @@ class Store:
                 break
             as_bars.add(index)
             left -= count
-        heated = len(bounds) - len(as_bars)
+        heated = len(bounds) - len(as_bars) + len(self.counters)
         buckets = max(1, min(pixels, MAX_HEAT_CELLS // max(heated, 1), hi - lo))
         edges = lo + ((hi - lo) * np.arange(buckets + 1, dtype=np.float64) / buckets).astype(np.int64)
         for index, (first, last) in enumerate(bounds):
@@ -122,7 +125,17 @@ class Store:
             else:
                 row["busy"] = self._heat(self.rows[index], first, last, edges)
             rows.append(row)
+        rows += self._levels(edges)
         return {"lo": lo, "hi": hi, "buckets": buckets, "rows": rows, "names": self._short_names(used)}
+
+    def _levels(self, edges: Column) -> list[dict[str, Any]]:
+        found = []
+        for number, track in enumerate(self.counters, len(self.rows)):
+            part = slice(track.first, track.last)
+            time, value, area = (self.column(f"counter_{name}")[part] for name in ("time", "value", "area"))
+            if level := counters.window(track, time, value, area, edges):
+                found.append({"row": number} | level)
+        return found
 
     def _bounds(self, row: Row, lo: int, hi: int) -> tuple[int, int]:
         """Events of the row that overlap [lo, hi]."""

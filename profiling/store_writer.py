@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from profiling import lanes, links
+from profiling import counters, lanes, links, orders
 from profiling.events import GPU_KINDS, Capture, Column, Kind, Table
 from profiling.store import Lane, Row
 
@@ -59,36 +59,35 @@ class Writer:
         gpu = self._by_lane(capture.gpu, ("device", "process", "context", "stream"))
         sync = self._by_lane(capture.sync, ("process",))
         api = self._by_lane(capture.api, ("thread",))
+        os_calls = self._by_lane(capture.os, ("thread",))
         self._nest(nvtx)
         gpu["launch"] = links.launches(capture, gpu, api)
         gpu["nvtx"] = self._ranges_of_gpu(gpu, api, nvtx)
-        self._events([(nvtx, Kind.NVTX), (gpu, None), (sync, Kind.SYNC), (api, Kind.API)])
+        self._events([(nvtx, Kind.NVTX), (gpu, None), (sync, Kind.SYNC), (api, Kind.API), (os_calls, Kind.OS)])
         self._save_sides(gpu, api, nvtx)
         unions = self._unions(gpu)
         self._save_names()
-        self._save_meta(gpu, unions)
+        tracks, samples = counters.columns(counters.usable(capture.counters, capture.notes))
+        for name, column in samples.items():
+            self._save(name, column)
+        self._save_meta(gpu, unions, tracks)
 
     def _by_lane(self, table: Table, key: tuple[str, ...]) -> Table:
         """The table sorted by lane, then start, longer first; with ``lane_first``: each lane's first row."""
         table = dict(table)
         if "range_style" in key:
             table["range_style"] = (table["style"] == NVTX_START_END).astype(np.int64)
-        order = np.lexsort((-table["end"], table["start"], *(table[k] for k in reversed(key))))
-        table = {name: column[order] for name, column in table.items()}
-        count = len(order)
-        changes = np.zeros(count, bool)
-        changes[:1] = True
-        for name in key:
-            changes[1:] |= table[name][1:] != table[name][:-1]
-        table["lane_first"] = np.flatnonzero(changes)
-        return table
+        order, lane_first = orders.by_lane(table["start"], table["end"], [table[k] for k in key])
+        return {name: column[order] for name, column in table.items()} | {"lane_first": lane_first}
 
     def _nest(self, nvtx: Table) -> None:
-        nvtx["parent"] = np.full(len(nvtx["start"]), -1, np.int64)
+        nvtx["parent"] = np.full(len(nvtx["start"]), -1, np.int32)
+        nvtx["depth"] = np.zeros(len(nvtx["start"]), np.int32)
         nvtx["nested"] = nvtx["range_style"] == 0
         for low, high in lane_bounds(nvtx):
             if nvtx["nested"][low]:
                 depth = lanes.nesting_depth(nvtx["start"][low:high], nvtx["end"][low:high])
+                nvtx["depth"][low:high] = depth
                 parent = lanes.parents(depth)
                 nvtx["parent"][low:high] = np.where(parent >= 0, parent + low, -1)
 
@@ -111,10 +110,12 @@ class Writer:
                 first += len(order)
                 for name in ("start", "end", "name"):
                     parts[name].append(table[name][low:high][order])
-                parts["kind"].append(table["kind"][low:high][order] if kind is None else np.full(len(order), kind))
+                parts["kind"].append(
+                    table["kind"][low:high][order] if kind is None else np.full(len(order), kind, np.uint8)
+                )
                 parts["side"].append(low + order)
         kinds = {"start": np.int64, "end": np.int64, "name": np.int32, "kind": np.uint8, "side": np.int32}
-        columns = {n: np.concatenate([*parts[n], np.empty(0, k)]).astype(k) for n, k in kinds.items()}
+        columns = {n: np.concatenate([*parts[n], np.empty(0, k)]).astype(k, copy=False) for n, k in kinds.items()}
         columns["covered"] = np.concatenate([[0], np.cumsum(columns["end"] - columns["start"])])
         for name, column in columns.items():
             self._save(name, column)
@@ -123,8 +124,10 @@ class Writer:
         """Split one lane into rows; returns the order of its events by (row, start)."""
         lane = self._describe(table, kind, low)
         self.lanes.append(lane)
-        level = np.minimum(lanes.levels(table["start"][low:high], table["end"][low:high]), lanes.MAX_LEVELS - 1)
-        order = np.argsort(level, kind="stable")
+        depth = table["depth"][low:high] if kind == Kind.NVTX and table["nested"][low] else None
+        level = lanes.levels(table["start"][low:high], table["end"][low:high], depth)
+        level = np.minimum(level, lanes.MAX_LEVELS - 1)
+        order = orders.by_small(level)
         counts = np.bincount(level)
         for number, count in enumerate(counts.tolist()):
             crowded = number == lanes.MAX_LEVELS - 1
@@ -142,6 +145,8 @@ class Writer:
         label = self.capture.thread_labels.get(thread, f"thread {thread}")
         if kind == Kind.API:
             return Lane("api", f"{self.capture.api_word} · {label}")
+        if kind == Kind.OS:
+            return Lane("os", f"OS calls · {label}")
         domain = int(table["domain"][at])
         words = self.capture.domain_names.get(domain, f"domain {domain}" if domain else "")
         start_end = ", start/end" if table["range_style"][at] else ""
@@ -152,7 +157,7 @@ class Writer:
         return f" · {labels.get(process, process)}" if len(labels) > 1 else ""
 
     def _save_sides(self, gpu: Table, api: Table, nvtx: Table) -> None:
-        skipped = {"start", "end", "name", "kind", "lane_first", "correlation", "range_style"}
+        skipped = {"start", "end", "name", "kind", "lane_first", "correlation", "range_style", "depth"}
         for prefix, table in (("gpu", gpu), ("api", api), ("nvtx", nvtx)):
             for name, column in table.items():
                 if name not in skipped:
@@ -161,10 +166,11 @@ class Writer:
     def _unions(self, gpu: Table) -> list[dict[str, Any]]:
         """Busy intervals of each GPU (over all its streams and processes), one after another in two columns."""
         order = np.argsort(gpu["start"], kind="stable")
+        device_of = gpu["device"][order]
         starts, ends, devices = [], [], []
         first = 0
-        for device in np.unique(gpu["device"]).tolist():
-            mine = order[gpu["device"][order] == device]
+        for device in orders.codes(device_of)[0].tolist():
+            mine = order[device_of == device]
             begin, stop = lanes.union(gpu["start"][mine], gpu["end"][mine])
             starts.append(begin)
             ends.append(stop)
@@ -191,9 +197,9 @@ class Writer:
         self._save("name_offsets", np.cumsum([0, *(len(text) for text in texts)], dtype=np.int64))
         (self.folder / "names.bin").write_bytes(b"".join(texts))
 
-    def _save_meta(self, gpu: Table, devices: list[dict[str, Any]]) -> None:
+    def _save_meta(self, gpu: Table, devices: list[dict[str, Any]], tracks: list[counters.Track]) -> None:
         capture = self.capture
-        tables = [t for t in (capture.gpu, capture.api, capture.nvtx, capture.sync) if len(t["start"])]
+        tables = [t for t in (capture.gpu, capture.api, capture.nvtx, capture.sync, capture.os) if len(t["start"])]
         meta = {
             "format": capture.format,
             "producer": capture.producer,
@@ -205,10 +211,12 @@ class Writer:
                 "api": len(capture.api["start"]),
                 "nvtx": len(capture.nvtx["start"]),
                 "sync": len(capture.sync["start"]),
+                "os": len(capture.os["start"]),
             },
             "devices": devices,
             "lanes": [asdict(lane) for lane in self.lanes],
             "rows": [asdict(row) for row in self.rows],
+            "counters": [asdict(track) for track in tracks],
             "not_captured": capture.not_captured,
             "notes": capture.notes,
             "source_rows": capture.counts,

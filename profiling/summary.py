@@ -10,6 +10,7 @@ import numpy as np
 
 from profiling import lanes
 from profiling.events import Column
+from profiling.orders import small_codes
 from profiling.trace import Trace
 from profiling.words import count, duration, percent
 
@@ -22,8 +23,8 @@ def top_kernels(trace: Trace, rows: Column | None = None, limit: int = TOP) -> l
     rows = np.flatnonzero(trace.is_kernel) if rows is None else rows
     if not len(rows):
         return []
-    names, inverse, calls = np.unique(trace.gpu["name"][rows], return_inverse=True, return_counts=True)
-    total = np.zeros(len(names), np.int64)
+    names, inverse = small_codes(trace.gpu["name"][rows])
+    calls, total = np.bincount(inverse), np.zeros(len(names), np.int64)
     np.add.at(total, inverse, trace.gpu["end"][rows] - trace.gpu["start"][rows])
     everything = max(1, int(total.sum()))
     return [

@@ -31,8 +31,18 @@ class Trace:
         where = ("device", "process", "stream", "launch", "nvtx", "graph_node")
         table = self._side("gpu", (*where, "src_kind", "dst_kind", "bytes", "full_name"))
         table["kind"] = self.store.column("kind")[table["event"]]
-        order = np.argsort(table["start"], kind="stable")
-        return {name: column[order] for name, column in table.items()}
+        return {name: column[self._gpu_order] for name, column in table.items()}
+
+    @cached_property
+    def _gpu_order(self) -> Column:
+        return np.argsort(self.store.column("start")[self.store.column("gpu_event")], kind="stable")
+
+    @cached_property
+    def shapes(self) -> Table:
+        """Of each row of ``gpu``: grid, block, registers and shared memory, NOT_RECORDED where it has none."""
+        named = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
+        named += ["registers", "static_shared_bytes", "dynamic_shared_bytes"]
+        return {name: self.store.column(f"gpu_{name}")[self._gpu_order] for name in named}
 
     @cached_property
     def api(self) -> Table:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from profiling.findings import graphs, pieces, tiny, waiting
+from profiling.findings import graphs, pieces, tiny, waiting, waves
 from profiling.findings.finding import Facts, Finding
 from profiling.findings.kernels import label as label_kernel
 from profiling.findings.label import Label, label
 
-RULES = (pieces.find, tiny.find, graphs.find, waiting.find)
+RULES = (pieces.find, tiny.find, graphs.find, waiting.find, waves.find)
 MAX_FINDINGS = 8
 
 __all__ = ["Facts", "Finding", "Label", "find", "label", "label_kernel"]

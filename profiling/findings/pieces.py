@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiling.events import Column, Table
 from profiling.findings.finding import Facts, Finding
+from profiling.orders import small_codes
 from profiling.trace import Trace
 from profiling.words import count, duration, percent
 
@@ -16,6 +18,8 @@ MAX_PARENTS = 2000
 """So many parents of one name tell enough."""
 LOOPS = re.compile(r"step|iter|epoch|batch|layer|token|request|stage|expert|rank|microb", re.IGNORECASE)
 """Ranges that repeat because the work does, not because it was cut up."""
+PIECES = re.compile(r"chunk|piece|tile|slice|split|segment|shard", re.IGNORECASE)
+"""What people call the parts of work that they cut up. Operators of a framework (``aten::slice``) are none."""
 BUSY_ENOUGH = 0.6
 """Pieces that keep the GPU this busy are no problem of their number."""
 
@@ -41,13 +45,15 @@ def splits(trace: Trace) -> dict[tuple[int, str], list[Split]]:
     inner = np.flatnonzero((nvtx["parent"] >= 0) & nvtx["nested"])
     if not len(inner):
         return {}
-    used, inverse = np.unique(nvtx["name"][inner], return_inverse=True)
+    used, inverse = small_codes(nvtx["name"][inner])
     texts = [re.sub(r"\d+", "#", trace.store.name(int(i))) for i in used]
     templates, template_of = np.unique(np.array(texts), return_inverse=True)
     keep = np.array([LOOPS.search(text) is None for text in templates])[template_of[inverse]]
     inner, template = inner[keep], template_of[inverse][keep]
-    order = np.lexsort((inner, template, nvtx["parent"][inner]))
-    inner, template, parent = inner[order], template[order], nvtx["parent"][inner[order]].astype(np.int64)
+    keep = in_large_families(nvtx, inner, template, len(templates))
+    inner, template, parent = inner[keep], template[keep], nvtx["parent"][inner[keep]].astype(np.int64)
+    order = np.argsort(parent * len(templates) + template, kind="stable")
+    inner, template, parent = inner[order], template[order], parent[order]
     firsts = np.flatnonzero(np.append(True, (np.diff(parent) != 0) | (np.diff(template) != 0))[: len(inner)])
     sizes = np.diff(np.append(firsts, len(inner)))
     family = nvtx["name"][parent[firsts]].astype(np.int64) * len(templates) + template[firsts]
@@ -60,13 +66,22 @@ def splits(trace: Trace) -> dict[tuple[int, str], list[Split]]:
     return result
 
 
+def in_large_families(nvtx: Table, inner: Column, template: Column, templates: int) -> Column:
+    """Whether any parent of a range's family (parent's name and template) has MIN_PIECES children at all."""
+    parent = nvtx["parent"][inner]
+    crowded = np.bincount(parent, minlength=1)[parent] >= MIN_PIECES
+    family = nvtx["name"][parent].astype(np.int64) * templates + template
+    return np.isin(family, np.unique(family[crowded]))
+
+
 def describe(facts: Facts, parent_name: int, template: str, parts: list[Split]) -> Finding | None:
     trace, totals = facts.trace, facts.trace.nvtx_totals
     working = [s for s in parts if totals["events"][s.parent] > 0]
     most = max((len(s.pieces) for s in working), default=0)
     many = [s for s in working if len(s.pieces) == most]
     few = [s for s in working if len(s.pieces) * 2 <= most]
-    if most < MIN_PIECES or not numbered(trace, many[0].pieces):
+    alike = "::" not in template and PIECES.search(template) is not None
+    if most < MIN_PIECES or not (alike or numbered(trace, many[0].pieces)):
         return None
     piece_busy = share_busy(trace, [p for s in many for p in s.pieces])
     slow, quick = (median_span(trace, [s.parent for s in group]) for group in (many, few))
@@ -75,8 +90,9 @@ def describe(facts: Facts, parent_name: int, template: str, parts: list[Split]) 
     first, last = (trace.store.name(int(trace.nvtx["name"][many[0].pieces[i]])) for i in (0, -1))
     parent = trace.store.name(parent_name)
     events = int(np.median([totals["events"][p] for s in many for p in s.pieces]))
+    which = f"{first} … {last} stand" if first != last else f"{first} stands {most} times"
     evidence = (
-        f"{first} … {last} stand inside {parent}, {count(len(many), 'time')} over: "
+        f"{which} inside {parent}, {count(len(many), 'time')} over: "
         f"{count(events, 'GPU operation')} a piece, the GPU busy {percent(piece_busy)} of a piece."
     )
     saving = int((1 - piece_busy) * slow * len(many))

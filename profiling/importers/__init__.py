@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from profiling import report, store_writer
 from profiling.events import Capture
-from profiling.importers import kineto, kineto_sniff, ncu, nsys, proton
+from profiling.importers import kineto, kineto_sniff, ncu, nsys, nsys_export, proton
 from profiling.importers.limits import Limits, Progress, Refused
 from profiling.importers.sniff import sniff
 
@@ -30,17 +34,20 @@ def import_profile(
     progress: Progress = lambda percent, phase: None,
     limits: Limits | None = None,
     name: str = "",
+    tool: nsys_export.Tool | None = None,
 ) -> Imported:
     """Read the profile ``path`` into a store below ``store_dir`` and say what stands out.
 
     :param store_dir: made when absent; written to be complete or not to be there (a temporary folder, then a rename).
     :param progress: called with percent and phase; may raise to stop the import.
     :param name: the upload's own name, for messages.
+    :param tool: the nsys that exports an .nsys-rep; without one such a file is refused as one that needs export.
     :raises Refused: when the file is no profile that can be read; says what it is and what to do.
     """
     limits, started = limits or Limits(), time.monotonic()
     progress(0, "looking at the file")
-    capture = read_capture(path, progress, limits, name)
+    with readable(path, store_dir, progress, limits, name, tool) as file:
+        capture = read_capture(file, progress, limits, name)
     progress(88, "sorting events into lanes")
     limits.check()
     store_writer.write(capture, store_dir)
@@ -50,6 +57,28 @@ def import_profile(
     result["seconds"] = round(time.monotonic() - started, 3)
     progress(100, "done")
     return Imported(store_dir, result)
+
+
+@contextmanager
+def readable(
+    path: Path, store_dir: Path, progress: Progress, limits: Limits, name: str, tool: nsys_export.Tool | None
+) -> Iterator[Path]:
+    """The file itself, or the export of an .nsys-rep, which is deleted afterwards."""
+    try:
+        sniff(path, name)
+    except Refused as refused:
+        if tool is None or not (refused.needs_export and refused.format == "nsys-rep"):
+            raise
+        waiting = refused
+    else:
+        yield path
+        return
+    store_dir.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{store_dir.name}.export.", dir=store_dir.parent))
+    try:
+        yield nsys_export.export(tool, path, scratch, waiting, progress, limits)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def read_capture(path: Path, progress: Progress, limits: Limits, name: str = "") -> Capture:

@@ -23,7 +23,7 @@ def confine(memory_bytes: int, seconds: int, parent: int) -> None:
     """Limits of this process. The wall-clock limit is ``Limits.seconds`` and, above it, the parent's."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
     resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 5))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -43,11 +43,15 @@ def main() -> int:
     parser.add_argument("--name", default="")
     parser.add_argument("--memory-bytes", type=int, default=0)
     parser.add_argument("--seconds", type=int, default=900)
+    parser.add_argument("--nsys", default="", help="exports an .nsys-rep; without it such a file needs export")
+    parser.add_argument("--sandbox-optional", action="store_true", help="nsys may run where no sandbox can be had")
     parser.add_argument("--parent", type=int, default=0, help="end with the process of this id")
     options = parser.parse_args()
     confine(options.memory_bytes, options.seconds, options.parent)
     from profiling.importers import Limits, Refused, import_profile
+    from profiling.importers.nsys_export import Tool
 
+    tool = Tool(options.nsys, options.memory_bytes, options.sandbox_optional) if options.nsys else None
     try:
         done = import_profile(
             options.file,
@@ -55,6 +59,7 @@ def main() -> int:
             lambda percent, phase: say(percent=percent, phase=phase),
             Limits(seconds=options.seconds),
             options.name,
+            tool,
         )
     except Refused as refused:
         why = {"error": refused.error, "hint": refused.hint, "format": refused.format}

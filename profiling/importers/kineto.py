@@ -19,6 +19,7 @@ from profiling.events import (
     NVTX_COLUMNS,
     SYNC_COLUMNS,
     Capture,
+    Counter,
     Kind,
     Names,
     clean,
@@ -33,10 +34,11 @@ from profiling.importers.kineto_rows import Rows
 from profiling.importers.kineto_times import nanoseconds
 from profiling.importers.kineto_valid import keep_valid
 from profiling.importers.limits import Limits, Progress, Refused
-from profiling.importers.times import origin_ns
+from profiling.importers.times import shift_to_origin
 
 KEYS = ("schemaVersion", "deviceProperties", "distributedInfo", "roctracer_version", "displayTimeUnit")
 MOST = 1 << 62
+MAX_SERIES = 1024
 PUSH_POP, START_END = 59, 60
 OPERATORS, PYTHON, ON_GPU = 0, 1, 2
 DOMAIN_OF = {Role.PYTHON: PYTHON, Role.GPU_RANGE: ON_GPU}
@@ -63,6 +65,7 @@ class Reader:
         self.api, self.ranges, self.sync = (Rows((*c,)) for c in (API_COLUMNS, NVTX_COLUMNS, SYNC_COLUMNS))
         self.roles: dict[Any, Role] = {}
         self.open: dict[tuple[int, Any], list[tuple[Event, int]]] = {}
+        self.samples: dict[tuple[int, str, str], tuple[list[int], list[float]]] = {}
         self.counted = {"flow": 0, "counter": 0, "metadata": 0, "untimed": 0, "unpaired": 0, "odd": 0}
 
     def read(self) -> Capture:
@@ -93,9 +96,22 @@ class Reader:
             key = (str(event.cat), str(event.id), str(event.name))
             self._begin_or_end(event, (self.owners.thread(event.pid, event.tid), key))
         elif phase == "C":
-            self.counted["counter"] += 1
+            self._sample(event)
         elif not isinstance(phase, str) or not phase:
             self.counted["odd"] += 1
+
+    def _sample(self, event: Event) -> None:
+        """Each number in a counter event's args is a series of its own (Trace Event Format, counter events)."""
+        time = nanoseconds(bytes(event.ts))
+        self.counted["counter"] += 1
+        for series, value in arguments(event).items():
+            if time is None or isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < MOST:
+                continue
+            key = (self.owners.process(event.pid), clean(event.name)[:120], clean(series)[:60])
+            if key in self.samples or len(self.samples) < MAX_SERIES:
+                times, values = self.samples.setdefault(key, ([], []))
+                times.append(time)
+                values.append(float(value))
 
     def _complete(self, event: Event) -> None:
         role = self._role(event.cat)
@@ -198,7 +214,8 @@ class Reader:
         self._note_what_is_odd()
         name_owners(capture, self.owners, self.document.facts)
         self._link()
-        self._shift()
+        self._count()
+        shift_to_origin(capture)
         self._explain_missing_kernels()
 
     def _kinds(self) -> list[tuple[Any, ...]]:
@@ -221,8 +238,6 @@ class Reader:
             notes.append(f"{unpaired:,} events begin or end without their other half: left out")
         if not self.document.closed:
             notes.append("the list of events has no end: the recording may have been stopped early")
-        if self.counted["counter"]:
-            notes.append(f"{self.counted['counter']:,} counter samples are not shown")
 
     def _link(self) -> None:
         """Give GPU events their process, and mark those that one graph launch brought in."""
@@ -252,12 +267,16 @@ class Reader:
                 "no launch latency is shown for them"
             )
 
-    def _shift(self) -> None:
-        tables = [self.capture.gpu, self.capture.api, self.capture.nvtx, self.capture.sync]
-        shift = origin_ns(tables)
-        for table in tables if shift else ():
-            table["start"] -= shift
-            table["end"] -= shift
+    def _count(self) -> None:
+        several = len({process for process, *_ in self.samples}) > 1
+        pids = {number: pid for pid, number in self.owners.processes.items()}
+        for (process, name, series), (times, values) in self.samples.items():
+            alone = sum(key[:2] == (process, name) for key in self.samples) == 1
+            label = name if alone else f"{name} · {series}"
+            label += f" · process {str(pids[process])[:40]}" if several else ""
+            unit = "%" if "%" in label else ""
+            time, value = np.array(times, np.int64), np.array(values)
+            self.capture.counters.append(Counter(label, unit, NOT_RECORDED, time, value))
 
     def _explain_missing_kernels(self) -> None:
         capture = self.capture

@@ -14,6 +14,8 @@ GPU_FACTS = {
     "numSms": "sm_count",
     "totalGlobalMem": "memory_bytes",
     "maxThreadsPerMultiprocessor": "max_threads_per_sm",
+    "regsPerMultiprocessor": "registers_per_sm",
+    "sharedMemPerMultiprocessor": "shared_bytes_per_sm",
     "warpSize": "warp_size",
 }
 

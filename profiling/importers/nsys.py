@@ -17,6 +17,7 @@ from profiling.events import (
     API_COLUMNS,
     GPU_COLUMNS,
     NVTX_COLUMNS,
+    OS_COLUMNS,
     SYNC_COLUMNS,
     Capture,
     Column,
@@ -25,11 +26,12 @@ from profiling.events import (
     Table,
     concatenate,
 )
+from profiling.importers import nsys_counters
 from profiling.importers.limits import Limits, Progress, Refused
 from profiling.importers.nsys_devices import name_devices, name_owners
 from profiling.importers.nsys_sql import NULL, Export
 from profiling.importers.nsys_sql import Column as Wanted
-from profiling.importers.times import keep_valid, origin_ns
+from profiling.importers.times import keep_valid, shift_to_origin
 
 PROCESS_MASK = ~0xFFFFFF
 """A globalTid with its low 24 bits cleared is the globalPid of its process."""
@@ -74,6 +76,7 @@ API: dict[str, Wanted] = TIMES | {
     "correlation": (["correlationId"], -1),
     "name_id": (["nameId"], -1),
 }
+OS: dict[str, Wanted] = TIMES | {"thread": (["globalTid"], 0), "name_id": (["nameId"], -1)}
 NVTX: dict[str, Wanted] = TIMES | {
     "thread": (["globalTid"], 0),
     "domain": (["domainId"], 0),
@@ -97,7 +100,7 @@ def read(path: Path, progress: Progress, limits: Limits) -> Capture:
 
 
 class Interned(dict[object, int]):
-    """Ids of texts, looked up by SQLite for each row: known ones without a call into Python code."""
+    """Ids of texts, looked up for each row: known ones without a call into Python code."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -120,17 +123,16 @@ class Reader:
         self._read_metadata()
         with ThreadPoolExecutor(1) as second:  # SQLite works without Python's lock: two large tables at a time
             ranges = second.submit(self._read_ranges)
-            gpu, api, sync = self._gpu(), self._api(), self._sync()
+            gpu, api, sync, os = self._gpu(), self._api(), self._sync(), self._os()
+            capture.counters = nsys_counters.read(self.export)
             nvtx = self._nvtx(ranges)
-        self._name_strings([*gpu, api, nvtx])
+        self._name_strings([*gpu, api, nvtx, os])
         capture.gpu = concatenate(gpu, GPU_COLUMNS)
         capture.api = concatenate([api], API_COLUMNS)
         capture.nvtx = concatenate([nvtx], NVTX_COLUMNS)
         capture.sync = concatenate([sync], SYNC_COLUMNS)
-        shift = origin_ns([capture.gpu, capture.api, capture.nvtx, capture.sync])
-        for table in (capture.gpu, capture.api, capture.nvtx, capture.sync) if shift else ():
-            table["start"] -= shift
-            table["end"] -= shift
+        capture.os = concatenate([os], OS_COLUMNS)
+        shift_to_origin(capture)
         name_devices(self.export, capture)
         name_owners(self.export, capture)
         return capture
@@ -200,7 +202,7 @@ class Reader:
         """The NVTX table through a connection of its own: runs beside the other tables."""
         export = Export(self.export.path, self.limits)
         try:
-            export.connection.create_function("intern_text", 1, Interned(self.capture.names).__getitem__)
+            export.register("intern_text", Interned(self.capture.names).__getitem__)
             return export.integers("NVTX_EVENTS", NVTX, lambda share: setattr(self, "nvtx_share", share))
         finally:
             export.close()
@@ -232,6 +234,9 @@ class Reader:
         table = self._timed(CUPTI + "SYNCHRONIZATION", SYNC, (55, 57), "synchronisation", "process")
         table["name"] = self._words(table["type"], lambda t: SYNC_WORDS.get(t, "Synchronize"))
         return table
+
+    def _os(self) -> Table:
+        return self._timed("OSRT_API", OS, (57, 58), "OS runtime calls", "thread")
 
     def _words(self, codes: Column, word: Callable[[int], str]) -> Column:
         values, inverse = np.unique(codes, return_inverse=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from profiling import orders
 from profiling.events import Capture, clean
 from profiling.importers.nsys_sql import Export
 
@@ -17,6 +18,9 @@ GPU_FACTS = {
     "clockRate": "clock_hz",
     "l2CacheSize": "l2_cache_bytes",
     "maxWarpsPerSm": "max_warps_per_sm",
+    "maxRegistersPerSm": "registers_per_sm",
+    "maxShmemPerSm": "shared_bytes_per_sm",
+    "maxBlocksPerSm": "blocks_per_sm",
 }
 
 
@@ -37,8 +41,8 @@ def name_devices(export: Export, capture: Capture) -> None:
         for pid, cuda, gpu in export.texts("TARGET_INFO_CUDA_DEVICE", ("pid", "cudaId", "gpuId"))
     }
     mapped = device.copy()
-    owners, owner_of = np.unique(process, return_inverse=True)
-    numbers, number_of = np.unique(device, return_inverse=True)
+    owners, owner_of = orders.codes(process)
+    numbers, number_of = orders.codes(device)
     pairs = owner_of * len(numbers) + number_of
     for pair in np.flatnonzero(np.bincount(pairs)).tolist():
         owner, number = int(owners[pair // len(numbers)]), int(numbers[pair % len(numbers)])
@@ -62,9 +66,10 @@ def read_facts(export: Export, capture: Capture) -> None:
 
 def name_owners(export: Export, capture: Capture) -> None:
     """Names of processes and threads that own events: the program's base name, without path or arguments."""
-    threads = np.unique(np.concatenate([capture.api["thread"], capture.nvtx["thread"]])).tolist()
+    owners = (orders.codes(table["thread"])[0] for table in (capture.api, capture.nvtx, capture.os))
+    threads = np.unique(np.concatenate(list(owners))).tolist()
     capture.thread_process = {thread: thread & ~0xFFFFFF for thread in threads}
-    processes = set(capture.thread_process.values()) | set(np.unique(capture.gpu["process"]).tolist())
+    processes = set(capture.thread_process.values()) | set(orders.codes(capture.gpu["process"])[0].tolist())
     names = {integer(gid): base_name(name) for gid, name in export.texts("PROCESSES", ("globalPid", "name"))}
     capture.process_labels = {p: f"{names.get(p) or 'process'} {pid_of(p)}" for p in processes}
     labels = thread_names(export, threads)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from profiling.events import Table
 from profiling.importers.limits import Limits, Refused
+from profiling.importers.sqlite_pages import Pages, Unusual, Wanted
 
 CHUNK_ROWS = 1 << 18
 NULL = np.iinfo(np.int64).min
@@ -25,6 +27,15 @@ NULL = np.iinfo(np.int64).min
 Values = NDArray[np.int64]
 Column = tuple[Sequence[str], int]
 """Names that a column has had over the schemas, first one found wins; and the value where there is none."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table lies in the file: its root page, all its columns in order, the places of those in its primary key."""
+
+    root: int
+    columns: list[str]
+    keys: frozenset[int]
 
 
 class Export:
@@ -39,19 +50,30 @@ class Export:
         with self.reading("the list of tables"):
             for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "temp_store=MEMORY"):
                 self.connection.execute(f"PRAGMA {pragma}")
-            schema = self.connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
-        self.others = {str(name): str(kind) for name, kind, _ in schema if kind != "table"}
+            schema = self.connection.execute("SELECT name, type, sql, rootpage FROM sqlite_master").fetchall()
+        self.others = {str(name): str(kind) for name, kind, *_ in schema if kind != "table"}
         self.tables: dict[str, set[str]] = {}
-        for name, kind, sql in schema:
+        self._layouts: dict[str, Layout] = {}
+        self._functions: dict[str, Callable[[object], int]] = {}
+        for name, kind, sql, root in schema:
             if kind == "table" and not str(sql).upper().lstrip().startswith("CREATE VIRTUAL"):
-                self.tables[str(name)] = self._columns(str(name))
+                self._describe(str(name), root)
 
     def close(self) -> None:
         self.connection.close()
 
-    def _columns(self, table: str) -> set[str]:
+    def _describe(self, table: str, root: object) -> None:
         with self.reading(table):
-            return {str(row[1]) for row in self.connection.execute(f"PRAGMA table_info({quoted(table)})")}
+            columns = self.connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+        self.tables[table] = {str(name) for _, name, *_, hidden in columns if not hidden}
+        if isinstance(root, int) and not any(hidden for *_, hidden in columns):
+            keys = frozenset(place for place, (*_, key, _) in enumerate(columns) if key)
+            self._layouts[table] = Layout(root, [str(column[1]) for column in columns], keys)
+
+    def register(self, name: str, function: Callable[[object], int]) -> None:
+        """Make ``name(column)`` usable in columns of ``integers``: a number for each text (str or UTF-8 bytes)."""
+        self._functions[name] = function
+        self.connection.create_function(name, 1, function)
 
     @contextmanager
     def reading(self, what: str) -> Iterator[None]:
@@ -93,24 +115,64 @@ class Export:
         """
         if not self.has(table):
             return {name: np.empty(0, np.int64) for name in columns}
-        chunks: list[list[Values]] = []
         with self.reading(table):
-            expected, seen = self._last_rowid(table), 0
-            for chunk in self._chunks(table, list(columns.values())):
-                chunks.append(chunk)
-                seen += len(chunk[0])
-                progress(min(1.0, seen / max(expected, 1)))
-                self._check_size(table, seen)
-        result = {}
-        for at, name in enumerate(columns):
-            result[name] = np.concatenate([chunk[at] for chunk in chunks] or [np.empty(0, np.int64)])
-        return result
+            for read in (self._from_pages, self._from_sql):
+                try:
+                    return self._gathered(table, list(columns), read(table, list(columns.values())), progress)
+                except Unusual:
+                    continue
+        raise AssertionError("SQL reads every table")
 
-    def _chunks(self, table: str, columns: Sequence[Column]) -> Iterator[list[Values]]:
+    def _gathered(
+        self,
+        table: str,
+        names: list[str],
+        parts: Iterator[tuple[list[Values], float]],
+        progress: Callable[[float], None],
+    ) -> Table:
+        chunks: list[list[Values]] = []
+        seen = 0
+        for chunk, share in parts:
+            chunks.append(chunk)
+            seen += len(chunk[0])
+            progress(share)
+            self._check_size(table, seen)
+        columns = [[chunk[at] for chunk in chunks] for at in range(len(names))]
+        return {name: np.concatenate([np.empty(0, np.int64), *columns.pop(0)]) for name in names}
+
+    def _from_pages(self, table: str, columns: Sequence[Column]) -> Iterator[tuple[list[Values], float]]:
+        """Batches of columns, decoded by NumPy.
+
+        :raises Unusual: where SQLite has to be asked.
+        """
+        layout = self._layouts.get(table)
+        wanted = [self._wanted(layout, *column) for column in columns] if layout else []
+        present = [one for one in wanted if isinstance(one, Wanted)]
+        if layout is None or not present:
+            raise Unusual("it has hidden columns, or none of the wanted ones")
+        for batch, share in Pages(self.path).columns(layout.root, len(layout.columns), present):
+            arrays = iter(batch)
+            rows = len(batch[0])
+            yield [next(arrays) if isinstance(one, Wanted) else np.full(rows, one) for one in wanted], share
+
+    def _wanted(self, layout: Layout, candidates: Sequence[str], default: int) -> Wanted | int:
+        """The place of the first candidate that the table has; the default where it has none."""
+        for candidate in candidates:
+            function, _, inside = candidate.partition("(")
+            column = inside.rstrip(")") or function
+            if column in layout.columns:
+                place = layout.columns.index(column)
+                if place in layout.keys:
+                    raise Unusual("a primary key may be the row's number, which stands elsewhere")
+                return Wanted(place, default, self._functions[function] if inside else None)
+        return default
+
+    def _from_sql(self, table: str, columns: Sequence[Column]) -> Iterator[tuple[list[Values], float]]:
         """Columns of CHUNK_ROWS rows at a time, each joined to one text by SQLite and parsed by NumPy.
 
         A row at a time through the sqlite3 module costs twice as much: it makes an object of every value.
         """
+        expected, seen = self._last_rowid(table), 0
         inner = ", ".join(f"{self._expression(table, *column)} AS c{i}" for i, column in enumerate(columns))
         joined = ", ".join(f"CAST(group_concat(c{i}) AS BLOB)" for i in range(len(columns)))
         sql = (
@@ -126,7 +188,8 @@ class Export:
             if not isinstance(reached, int) or reached <= last or {len(v) for v in values} != {count}:
                 raise ValueError("its rows do not come in the order of their numbers")
             last = reached
-            yield values
+            seen += count
+            yield values, min(1.0, seen / max(expected, 1))
 
     def _check_size(self, table: str, rows: int) -> None:
         self.limits.check()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiling.events import Column, Table
+from profiling.events import Capture, Column, Counter, Table
 
 EPOCH_LIKE_NS = 10**15
 """Times beyond 11 days are an epoch or a boot clock: they are shown from the first event on instead."""
@@ -40,6 +40,18 @@ def lone_at_zero(start: Column, end: Column, lane: Column) -> Column:
         later = others[others > 0]
         result[index] = (others == 0).sum() == 1 and (not len(later) or end[index] <= later.min())
     return result
+
+
+def shift_to_origin(capture: Capture) -> None:
+    """Let an epoch's or a boot clock's times begin at 0, in all tables and counters of the capture."""
+    tables = [capture.gpu, capture.api, capture.nvtx, capture.sync, capture.os]
+    shift = origin_ns(tables)
+    if not shift:
+        return
+    for table in tables:
+        table["start"] -= shift
+        table["end"] -= shift
+    capture.counters = [Counter(c.label, c.unit, c.device, c.time - shift, c.value) for c in capture.counters]
 
 
 def origin_ns(tables: list[Table]) -> int:

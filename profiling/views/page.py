@@ -46,8 +46,13 @@ def timeline_setup(found: Profile, store: Store) -> dict[str, Any]:
         "start": start,
         "end": max(end, start + 1),
         "view": [max(start, gpu_start - margin), max(min(end, gpu_end + margin), start + 1)],
-        "lanes": [{"kind": lane.kind, "label": lane.label} for lane in store.lanes],
-        "rows": [{"lane": row.lane, "level": row.level} for row in store.rows],
+        "lanes": [{"kind": lane.kind, "label": lane.label} for lane in store.lanes]
+        + [{"kind": "counter", "label": track.label} for track in store.counters],
+        "rows": [{"lane": row.lane, "level": row.level} for row in store.rows]
+        + [
+            {"lane": len(store.lanes) + n, "level": 0, "low": track.low, "high": track.high, "unit": track.unit}
+            for n, track in enumerate(store.counters)
+        ],
         "version": found.sha256[:16],
         "urls": {
             "window": reverse("profile_window", args=[found.pk]),

@@ -1,7 +1,7 @@
 /** Two timelines above each other on one axis: 0 is where the compared range begins in each. */
 
 import { Windows, barAt } from "./timeline-data.js";
-import { colours, draw, layout, words } from "./timeline-draw.js";
+import { colours, draw, layout, levelWords, words } from "./timeline-draw.js";
 import { say } from "./app.js";
 
 const setup = JSON.parse(document.getElementById("timelines-setup").textContent);
@@ -94,6 +94,7 @@ function under(p, { x, y }) {
   const window = p.windows.get(p.state.lo, p.state.hi, p.state.width - p.state.left);
   const row = window?.rows.get(index);
   if (!row || x < p.state.left) return null;
+  if (row.level) return { text: levelWords(p.plan.rows[index], row, (timeAt(p, x) + p.setup.origin - window.lo) / (window.hi - window.lo)) };
   if (row.busy) return { text: `${row.count.toLocaleString("en")} events in and around the view. Zoom in for names.` };
   const bar = barAt(row, window.lo, timeAt(p, x) + p.setup.origin, (3 * (view.hi - view.lo)) / p.state.width);
   return bar < 0 ? null : { id: row.first + bar, text: `${p.windows.names.get(row.name[bar])} · ${words(row.length[bar])}` };

@@ -73,6 +73,7 @@ function decoded(answer, pixels) {
   const rows = new Map();
   for (const row of answer.rows) {
     if (row.busy !== undefined) row.busy = Uint8Array.from(atob(row.busy), (c) => c.charCodeAt(0));
+    if (row.level !== undefined) row.level = Uint8Array.from(atob(row.level), (c) => c.charCodeAt(0));
     rows.set(row.row, row);
   }
   return { lo: answer.lo, hi: answer.hi, pixels, names: answer.names, rows };

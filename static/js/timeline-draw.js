@@ -1,7 +1,9 @@
 /** Paints the timeline on a canvas: lanes down, time across. Knows nothing of fetching or of the mouse. */
 
 export const RULER = 24;
-const HEIGHTS = { gpu: 22, nvtx: 17, api: 14, sync: 12 };
+const HEIGHTS = { gpu: 22, nvtx: 17, api: 14, sync: 12, os: 12, counter: 26 };
+/** What stands above what: counters right below the GPU's streams, calls of the host below them. */
+const ORDER = ["nvtx", "gpu", "counter", "sync", "api", "os"];
 const GAP = 5;
 const FONT = "11px system-ui, sans-serif";
 /** Twelve hues told apart in both themes; bars are translucent, so that text on them keeps the page's contrast. */
@@ -10,11 +12,14 @@ const HUES = [228, 22, 158, 330, 48, 192, 272, 96, 0, 210, 130, 300];
 export function layout(setup) {
   let y = RULER + 4;
   const rows = [];
-  setup.rows.forEach((row, index) => {
-    const lane = setup.lanes[row.lane];
-    if (row.level === 0 && index) y += GAP;
-    rows.push({ y, height: HEIGHTS[lane.kind] ?? 14, kind: lane.kind, label: row.level === 0 ? lane.label : "", lane: row.lane });
-    y += (HEIGHTS[lane.kind] ?? 14) + 1;
+  const rank = (index) => ORDER.indexOf(setup.lanes[setup.rows[index].lane].kind);
+  const order = setup.rows.map((_, index) => index).sort((a, b) => rank(a) - rank(b) || a - b);
+  order.forEach((index, place) => {
+    const row = setup.rows[index], lane = setup.lanes[row.lane];
+    if (row.level === 0 && place) y += lane.kind === "counter" ? 2 : GAP;
+    const height = HEIGHTS[lane.kind] ?? 14;
+    rows[index] = { y, height, kind: lane.kind, label: row.level === 0 ? lane.label : "", lane: row.lane, low: row.low, high: row.high, unit: row.unit };
+    y += height + 1;
   });
   return { rows, height: y + 6 };
 }
@@ -67,7 +72,8 @@ export function draw(context, plan, window, names, state, palette) {
   if (window) plan.rows.forEach((place, index) => {
     const row = window.rows.get(index);
     if (!row) return;
-    if (row.busy) heat(context, place, row, window, palette, x);
+    if (row.level) curve(context, place, row, window, palette, x);
+    else if (row.busy) heat(context, place, row, window, palette, x);
     else bars(context, place, row, window, names, palette, x, state);
   });
   context.restore();
@@ -113,6 +119,39 @@ function heat(context, place, row, window, palette, x) {
   context.globalAlpha = 1;
 }
 
+/** A counter: its mean in each bucket as a filled curve, a picture made once per window as well. */
+function curve(context, place, row, window, palette, x) {
+  row.picture ??= filled(row.level, place.height, palette.accent);
+  context.imageSmoothingEnabled = false;
+  context.drawImage(row.picture, x(window.lo), place.y, x(window.hi) - x(window.lo), place.height);
+  context.fillStyle = palette.line;
+  context.fillRect(Math.max(0, x(window.lo)), place.y + place.height, x(window.hi) - Math.max(0, x(window.lo)), 1);
+}
+
+function filled(level, height, colour) {
+  const picture = new OffscreenCanvas(level.length, height);
+  const context = picture.getContext("2d");
+  context.fillStyle = colour;
+  for (let i = 0; i < level.length; i++) {
+    if (!level[i]) continue;
+    const tall = Math.max(1, Math.round(((level[i] - 1) / 254) * height));
+    context.globalAlpha = 0.35;
+    context.fillRect(i, height - tall, 1, tall);
+    context.globalAlpha = 1;
+    context.fillRect(i, height - tall, 1, 1);
+  }
+  return picture;
+}
+
+/** What a counter shows at a place of a window, in words; "" where nothing was sampled. */
+export function levelWords(place, row, share) {
+  const level = row.level[Math.min(row.level.length - 1, Math.max(0, Math.floor(share * row.level.length)))];
+  if (!level) return `${place.label}: not sampled here`;
+  const value = place.low + ((level - 1) / 254) * (place.high - place.low);
+  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 1 ? 1 : 3;
+  return `${place.label}: about ${value.toLocaleString("en", { maximumFractionDigits: digits })}${place.unit ? ` ${place.unit}` : ""} (mean in this pixel; the lane reaches to ${place.high.toLocaleString("en", { maximumFractionDigits: 3 })})`;
+}
+
 function painted(busy, colour) {
   const picture = new OffscreenCanvas(busy.length, 1);
   const context = picture.getContext("2d");
@@ -147,7 +186,7 @@ function bars(context, place, row, window, names, palette, x, state) {
 
 function fillOf(kind, event, name, palette) {
   if (kind === "gpu" && event === 0) return colourOf(name, palette.dark);
-  const plain = { gpu: event === 3 ? palette.kept : palette.flag, nvtx: palette.kept, api: palette.calm, sync: palette.bad }[kind];
+  const plain = { gpu: event === 3 ? palette.kept : palette.flag, nvtx: palette.kept, api: palette.calm, os: palette.muted, sync: palette.bad }[kind];
   return alpha(plain, kind === "nvtx" ? 0.24 : 0.38);
 }
 

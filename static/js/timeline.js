@@ -1,7 +1,7 @@
 /** The timeline of a profile: what is in view, and what keys, mouse and links do to it. The URL holds the view. */
 
 import { Windows, barAt } from "./timeline-data.js";
-import { RULER, colours, draw, layout, words } from "./timeline-draw.js";
+import { RULER, colours, draw, layout, levelWords, words } from "./timeline-draw.js";
 import { say } from "./app.js";
 
 const setup = JSON.parse(document.getElementById("timeline-setup").textContent);
@@ -97,6 +97,7 @@ function under(x, y) {
   const window = windows.get(state.lo, state.hi, state.width - state.left);
   const row = window?.rows.get(index);
   if (!row || x < state.left) return null;
+  if (row.level) return { text: levelWords(plan.rows[index], row, (timeAt(x) - window.lo) / (window.hi - window.lo)) };
   if (row.busy) {
     const share = row.busy[Math.floor(((timeAt(x) - window.lo) / (window.hi - window.lo)) * row.busy.length)];
     return { text: `${row.count.toLocaleString("en")} events in and around the view; busy ${Math.round((100 * (share ?? 0)) / 255)} % here. Zoom in for names.` };

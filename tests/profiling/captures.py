@@ -28,12 +28,18 @@ COLUMNS = {
     ),
     "TARGET_INFO_GPU": "id INT, name TEXT, smCount INT",
     "TARGET_INFO_CUDA_DEVICE": "gpuId INT, cudaId INT, pid INT",
+    "OSRT_API": "start INT, end INT, eventClass INT, globalTid INT, nameId INT, returnValue INT, nestingLevel INT",
+    "GPU_METRICS": "timestamp INT, typeId INT, metricId INT, value INT",
+    "TARGET_INFO_GPU_METRICS": "typeId INT, sourceId INT, typeName TEXT, metricId INT, metricName TEXT",
+    "GENERIC_EVENT_TYPES": "typeId INT, sourceId INT, data TEXT",
+    "GENERIC_EVENTS": "rawTimestamp INT, timestamp INT, typeId INT, data TEXT",
 }
 DEFAULTS: dict[str, dict[str, Any]] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PID, "correlationId": 0},
     "CUPTI_ACTIVITY_KIND_RUNTIME": {"eventClass": 0, "globalTid": THREAD, "correlationId": 0},
     "CUPTI_ACTIVITY_KIND_MEMCPY": {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PID, "correlationId": 0},
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PID, "graphId": 2},
+    "OSRT_API": {"globalTid": THREAD},
     "NVTX_EVENTS": {"eventType": 59, "globalTid": THREAD, "domainId": 0},
 }
 

@@ -194,3 +194,65 @@ def test_a_kernel_without_a_recorded_launch_is_not_labelled(export: Export, impo
         export.kernel("k", 1000 * i + 10, 1000 * i + 20)
     report, _ = imported(export)
     assert report["top_kernels"][0]["label"] == "not enough data"
+
+
+def grid(export: Export, name: str, blocks: int, calls: int = 1, **values: Any) -> Export:
+    shape = {
+        "gridX": blocks,
+        "gridY": 1,
+        "gridZ": 1,
+        "blockX": 256,
+        "blockY": 1,
+        "blockZ": 1,
+        "registersPerThread": 128,
+    }
+    shape |= {"staticSharedMemory": 0, "dynamicSharedMemory": 0}
+    for call in range(calls):
+        export.launched(name, 10_000 + call * 200_000, 110_000 + call * 200_000, call + 1, **(shape | values))
+    return export
+
+
+def test_a_last_wave_that_is_nearly_empty_is_named_with_its_size(export: Export, imported: Imported) -> None:
+    """128 registers × 256 threads: 8 warps of 4,096 registers; 65,536 / 4,096 = 16 warps = 2 blocks on each SM."""
+    export.add("TARGET_INFO_GPU", id=0, name="Made", smCount=132)
+    report, _ = imported(grid(export, "matmul", 2 * 132 + 8, calls=12))
+    found = next(f for f in report["findings"] if f["rule"] == "tail-wave")
+    assert found["title"] == "Tail wave: matmul fills the GPU 1.03 times over"
+    assert "2 fit on each of 132 SMs (registers): a wave is 264 blocks, and the last one has 8" in found["evidence"]
+    assert found["saving_ns"] == pytest.approx(12 * 100_000 * (1 - 272 / 528), rel=1e-3)
+
+
+@pytest.mark.parametrize("blocks", [2 * 132, 4 * 132, 132])
+def test_a_grid_of_whole_waves_has_no_tail(blocks: int, export: Export, imported: Imported) -> None:
+    export.add("TARGET_INFO_GPU", id=0, name="Made", smCount=132)
+    report, _ = imported(grid(export, "matmul", blocks, calls=12))
+    assert not {f["rule"] for f in report["findings"]} & {"tail-wave", "small-grid"}
+
+
+def test_a_grid_that_leaves_sms_idle_is_named(export: Export, imported: Imported) -> None:
+    export.add("TARGET_INFO_GPU", id=0, name="Made", smCount=132)
+    report, _ = imported(grid(export, "reduce", 16, calls=12))
+    found = next(f for f in report["findings"] if f["rule"] == "small-grid")
+    assert found["title"] == "reduce has 16 blocks for 132 SMs"
+
+
+def test_without_the_number_of_sms_nothing_is_said_of_waves(export: Export, imported: Imported) -> None:
+    report, _ = imported(grid(export, "matmul", 2 * 132 + 8, calls=12))
+    assert "tail-wave" not in {f["rule"] for f in report["findings"]}
+
+
+def test_pieces_that_all_have_one_name_are_found(export: Export, imported: Imported) -> None:
+    at = 100_000
+    for _ in range(3):
+        export.range("attention", at, at + 8 * 50_000)
+        for piece in range(8):
+            begin = at + piece * 50_000
+            export.range("kv_chunk", begin + 10, begin + 49_000)
+            export.range("aten::slice", begin + 20, begin + 30)
+            export.launched("read", begin + 20_000, begin + 22_000, at + piece)
+            export.launched("read", begin + 40_000, begin + 42_000, at + piece + 100)
+        at += 1_000_000
+    report, _ = imported(export)
+    found = next(f for f in report["findings"] if f["rule"] == "pieces")
+    assert found["title"] == "The same work in 8 pieces"
+    assert "kv_chunk stands 8 times inside attention, 3 times over" in found["evidence"]

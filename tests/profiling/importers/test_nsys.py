@@ -17,7 +17,7 @@ Imported = Callable[[Export], tuple[dict[str, Any], Trace]]
 def test_the_demo_has_the_known_counts(demo: dict[str, Any]) -> None:
     assert demo["kernels"] == 7842
     assert demo["events"] == {
-        "kernel": 7842, "copy": 32, "memset": 0, "graph": 0, "api": 15186, "nvtx": 357, "sync": 3,
+        "kernel": 7842, "copy": 32, "memset": 0, "graph": 0, "api": 15186, "nvtx": 357, "sync": 3, "os": 0,
     }  # fmt: skip
     assert demo["schema"] == "3.20.3"
     assert demo["gpus"] == ["NVIDIA H200"]
