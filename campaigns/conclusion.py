@@ -8,7 +8,7 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from campaigns import checking, dispatch, judge, memory, progress
+from campaigns import captures, checking, dispatch, judge, memory, progress
 from campaigns.harness import report as reports
 from campaigns.models import Attempt, Campaign, Event, Flag, Measurement, Phase, Verdict
 
@@ -55,9 +55,11 @@ def settle(attempt: Attempt, report: reports.Report) -> None:
         attempt.campaign = campaign
         progress.send_out(attempt, from_=Phase.EVALUATING, reason="the incumbent has changed since it was sent out")
         return
-    write(attempt, report, judgement)
+    written = write(attempt, report, judgement)
     if judgement.verdict == Verdict.KEPT:
         Campaign.objects.filter(pk=campaign.pk).update(incumbent=attempt)
+        if written:
+            transaction.on_commit(lambda: captures.ask(attempt))
 
 
 def write(attempt: Attempt, report: reports.Report, judgement: judge.Judgement) -> bool:

@@ -38,8 +38,28 @@ def draft(asked_id: int, agent: str, options: dict[str, Any]) -> None:
 
 def evaluate(attempt: Attempt) -> None:
     """Send the evaluation out under the attempt's ticket. The message holds all that the GPU host needs."""
+    body = msgspec.to_builtins(request_of(attempt))
+    app.send_task("evaluate", [attempt.ticket, body], queue=attempt.campaign.queue, task_id=attempt.ticket)
+
+
+def capture(attempt: Attempt, roles: list[str]) -> None:
+    """Have what an attempt ran profiled on a host of the same kind, behind the evaluations that wait already."""
+    body = msgspec.to_builtins(request_of(attempt))
+    app.send_task("capture", [attempt.ticket, body, roles], queue=attempt.campaign.queue, retry=False)
+
+
+def traces_of(ticket: str) -> bytes | None:
+    traces = broker().get(f"capture:{ticket}:traces")
+    return traces.encode() if isinstance(traces, str) else traces
+
+
+def forget_traces(ticket: str) -> None:
+    broker().delete(f"capture:{ticket}:traces")
+
+
+def request_of(attempt: Attempt) -> EvaluationRequest:
     campaign = attempt.campaign
-    request = EvaluationRequest(
+    return EvaluationRequest(
         problem_name=campaign.problem,
         problem_files=campaign.problem_files,
         candidate=attempt.candidate(),
@@ -47,8 +67,6 @@ def evaluate(attempt: Attempt) -> None:
         baseline=campaign.baseline,
         time_limit_s=settings.EVALUATION_LIMIT_S,
     )
-    body = msgspec.to_builtins(request)
-    app.send_task("evaluate", [attempt.ticket, body], queue=campaign.queue, task_id=attempt.ticket)
 
 
 def cancel(ticket: str) -> None:

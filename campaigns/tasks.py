@@ -6,7 +6,7 @@ from typing import Any
 
 from celery import shared_task
 
-from campaigns import conclusion, drafting, progress, proposing, watching
+from campaigns import captures, conclusion, drafting, progress, proposing, watching
 from campaigns.intake import jobs
 from campaigns.scenarios import stacking
 
@@ -34,6 +34,11 @@ def evaluation_started(ticket: str, host: str) -> None:
 @shared_task(name="campaigns.tasks.conclude")
 def conclude(ticket: str) -> None:
     conclusion.conclude(ticket)
+
+
+@shared_task(name="campaigns.tasks.attach_profiles")
+def attach_profiles(ticket: str) -> None:
+    captures.attach(ticket)
 
 
 @shared_task(name="campaigns.tasks.conclude_stack")

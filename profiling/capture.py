@@ -1,76 +1,32 @@
-"""Profile a kernel on the host where it runs: torch.profiler always, nsys and ncu where they are installed.
+"""How Nsight Systems and Nsight Compute are called on a host where they are installed. No Django.
 
-No Django, and torch only when a capture is taken. Whoever evaluates calls ``torch_trace`` around a run, or starts a
-program under ``nsys_command`` or ``ncu_command``. Clocks are never changed: ncu is told to leave them alone. The phases of
-the caller (inputs, warm-up, measured calls) are ranges in the capture, so that they are not taken for the candidate.
+Clocks are never changed: ncu is told to leave them alone. The trace of torch.profiler is taken inside the process that
+runs the kernel (``campaigns/harness/inside/trace.py``).
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-WARM_UP, MEASURED = "harness: warm-up", "harness: measured"
-"""Names of the phases. Compare two captures by ``MEASURED``."""
-
-
-@contextmanager
-def phase(name: str) -> Iterator[None]:
-    """A range around a part of the harness: NVTX where there is a GPU (nsys, ncu), and a range of torch.profiler."""
-    import torch
-
-    on_gpu = torch.cuda.is_available()
-    if on_gpu:
-        torch.cuda.nvtx.range_push(name)
-    try:
-        with torch.profiler.record_function(name):
-            yield
-            if on_gpu:
-                torch.cuda.synchronize()
-    finally:
-        if on_gpu:
-            torch.cuda.nvtx.range_pop()
-
-
-def torch_trace(run: Callable[[], Any], file: Path, warm_up: int = 3, measured: int = 5) -> Path:
-    """Profile ``run`` with torch.profiler into ``file``, a Kineto trace (``.json`` or ``.json.gz``) that imports as one.
-
-    :param run: one call of the candidate, outputs passed in; runs ``warm_up`` and then ``measured`` times.
-    :raises ValueError: for a count below 1, or a file with another ending.
-    :raises Exception: whatever ``run`` raises; no file is left then.
-    """
-    if warm_up < 1 or measured < 1:
-        raise ValueError(f"warm_up={warm_up}, measured={measured}: both have to be at least 1")
-    if not file.name.endswith((".json", ".json.gz")):
-        raise ValueError(f"{file.name}: torch.profiler writes .json or .json.gz")
-    from torch.profiler import profile
-
-    part = file.with_name(f"part-{file.name}")
-    try:
-        with profile(activities=activities(), record_shapes=True, with_stack=False) as profiler:
-            for name, times in ((WARM_UP, warm_up), (MEASURED, measured)):
-                for _ in range(times):
-                    with phase(name):
-                        run()
-        profiler.export_chrome_trace(str(part))
-        return part.rename(file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def activities() -> list[Any]:
-    import torch
-    from torch.profiler import ProfilerActivity
-
-    return [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
+PRODUCTS = {"nsys": ".sqlite", "ncu": ".ncu-rep"}
+"""What each tool leaves, by ending."""
 
 
 def installed() -> dict[str, str]:
     """Where nsys and ncu are, of those that are on the PATH."""
-    return {tool: path for tool in ("nsys", "ncu") if (path := shutil.which(tool))}
+    return {tool: path for tool in PRODUCTS if (path := shutil.which(tool))}
+
+
+def command(tool: str, path: str, program: Sequence[str], report: Path, phase: str) -> list[str]:
+    """The command that runs ``program`` under ``tool`` and leaves ``report`` with the ending of ``PRODUCTS``.
+
+    :param phase: the NVTX range whose kernels ncu is to look at.
+    """
+    if tool == "nsys":
+        return nsys_command(program, report, path)
+    return ncu_command(program, report, phase, ncu=path)
 
 
 def nsys_command(program: Sequence[str], report: Path, nsys: str = "nsys") -> list[str]:
@@ -81,11 +37,11 @@ def nsys_command(program: Sequence[str], report: Path, nsys: str = "nsys") -> li
     ]  # fmt: skip
 
 
-def ncu_command(program: Sequence[str], report: Path, kernels: int = 20, ncu: str = "ncu") -> list[str]:
-    """The command that runs ``program`` under Nsight Compute: counters of the first ``kernels`` kernels of the measured
-    phase, clocks left as they are.
+def ncu_command(program: Sequence[str], report: Path, phase: str, kernels: int = 20, ncu: str = "ncu") -> list[str]:
+    """The command that runs ``program`` under Nsight Compute: counters of the first ``kernels`` kernels of the phase,
+    clocks left as they are.
     """
     return [
-        ncu, "--clock-control", "none", "--set", "full", "--nvtx", "--nvtx-include", f"{MEASURED}/",
+        ncu, "--clock-control", "none", "--set", "full", "--nvtx", "--nvtx-include", f"{phase}/",
         "--launch-count", str(kernels), "--force-overwrite", "--export", str(report), *program,
     ]  # fmt: skip

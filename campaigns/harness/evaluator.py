@@ -71,6 +71,20 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
     return _report(request, problem, evaluation, stages, outcome, summary, time.monotonic() - began)
 
 
+@contextlib.contextmanager
+def on_a_warm_bench(request: EvaluationRequest, should_stop: Callable[[], bool]) -> Iterator[Evaluation]:
+    """An evaluation without stages, for whoever wants something else of a candidate that was judged. One at a time.
+
+    Raises what ``evaluate`` turns into outcomes.
+    """
+    with _lock:
+        evaluation = _prepare(request, load_problem(request.problem_files), lambda stage, detail: None, should_stop)
+        with _place(evaluation), _closing(evaluation):
+            evaluation.deadline = time.monotonic() + request.time_limit_s
+            _warm_up(evaluation)
+            yield evaluation
+
+
 def _explain(evaluation: Evaluation, failure: CandidateFailure) -> None:
     """Keep a failed build's log; and have a finding for whatever ended it as flagged."""
     evaluation.build_log = failure.log or evaluation.build_log

@@ -77,6 +77,8 @@ class Runner:
     slots: dict[str, OutputSlot] = field(default_factory=dict)
     loaded: bool = False
     trusted: bool = False
+    profiled: bool = False
+    """Its calls are looked at and not timed: a profiler has threads of its own."""
 
     @classmethod
     def start(
@@ -88,23 +90,26 @@ class Runner:
         limits: Limits | None = None,
         trusted: bool = False,
         should_stop: Callable[[], bool] | None = None,
+        profiled: bool = False,
     ) -> Runner:
         """Start the sandbox and return at once; ``load`` waits for it.
 
-        A ``trusted`` one (the baseline) has a compiler at hand and may use threads while it builds.
+        A ``trusted`` one (the baseline) has a compiler at hand and may use threads while it builds. One to be
+        ``profiled`` sees torch, whatever its backend.
         """
         spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), ())
         spec.compiler = trusted
+        spec.packages = spec.packages or profiled
         channel = Channel(spec, should_stop)
         folder = channel.started.root + spec.folder
         config = {"path": f"{folder}/{built.entry}", "folder": folder}
-        return cls(who, problem, source, channel, config, trusted=trusted)
+        return cls(who, problem, source, channel, config, trusted=trusted, profiled=profiled)
 
     def load(self) -> None:
         """Load the code into the process: from here on it is not trusted."""
         if not self.loaded:
             self.channel.wait_ready(START_LIMIT_S)
-            if not self.trusted:
+            if not (self.trusted or self.profiled):
                 self.channel.max_threads = self.channel.threads()
             self.channel.ask("load", LOAD_LIMIT_S, **self.load_config)
             self.loaded = True
@@ -156,6 +161,17 @@ class Runner:
             self._check_guards(name)
         return took
 
+    def trace(self, names: Sequence[str], warm: int, most_bytes: int, limit_s: float) -> bytes:
+        """One call for each slot under torch.profiler, the first ``warm`` as warm-up: a Kineto trace in gzip."""
+        kept = Area(most_bytes)
+        try:
+            self.channel.thaw()
+            self.channel.mapped_bytes += kept.nbytes
+            request = {"calls": list(names), "warm": warm, "most_bytes": most_bytes}
+            return trace_in(kept, self.channel.ask("trace", limit_s, [kept.fd], **request))
+        finally:
+            kept.close()
+
     def _prepare(self, slot: OutputSlot, poison: Poison | None) -> None:
         if poison is None:
             return
@@ -171,12 +187,20 @@ class Runner:
 
     def _look(self) -> None:
         """Count what runs in its sandbox. One core is timed: a kernel has one thread in one process."""
-        if not self.trusted and (extra := self.channel.extra_words()):
+        if not (self.trusted or self.profiled) and (extra := self.channel.extra_words()):
             raise CandidateFailure("flagged", extra)
 
     def close(self) -> None:
         self.channel.close()
         self.slots.clear()
+
+
+def trace_in(area: Area, answer: dict[str, Any]) -> bytes:
+    """What a traced process left in the area, by the length that it states."""
+    size = answer.get("bytes")
+    if not isinstance(size, int) or not 0 < size <= area.nbytes:
+        raise forged("stated a length of its trace that cannot be")
+    return area.bytes[:size].tobytes()
 
 
 def _guards(slot: OutputSlot) -> list[tuple[int, int]]:

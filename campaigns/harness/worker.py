@@ -22,6 +22,7 @@ import msgspec
 import redis
 from celery import Celery
 
+from . import capturing
 from . import report as reports
 from .errors import Stopped
 from .evaluator import evaluate
@@ -114,3 +115,14 @@ def evaluate_ticket(ticket: str, request: dict[str, Any]) -> None:
                 return
             broker().set(f"evaluation:{ticket}:report", reports.encode(found), ex=KEEP_S)
     app.send_task("campaigns.tasks.conclude", [ticket], queue="loop")
+
+
+@app.task(name="capture")
+def capture_ticket(ticket: str, request: dict[str, Any], roles: list[str]) -> None:
+    """Profile what was kept, leave the traces, and say so to the queue that imports them. Once for each ticket."""
+    die_with_parent()
+    if not broker().exists(f"capture:{ticket}:traces"):
+        parsed = msgspec.convert(request, EvaluationRequest)
+        traces = capturing.capture(parsed, roles, lambda: bool(broker().exists(f"capture:{ticket}:cancelled")))
+        broker().set(f"capture:{ticket}:traces", msgspec.msgpack.encode(traces), ex=KEEP_S)
+    app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")

@@ -2,6 +2,7 @@
 
 from .api_token import ApiToken, Scope
 from .attempt import Attempt, Phase, Verdict
+from .attempt_profile import AttemptProfile
 from .campaign import Campaign, Gate, Policy, State
 from .context import CardHead, CardVersion
 from .event import Event
@@ -19,6 +20,7 @@ from .stack import StackMeasurement, StackState
 __all__ = [
     "ApiToken",
     "Attempt",
+    "AttemptProfile",
     "Campaign",
     "CardHead",
     "CardVersion",

@@ -12,6 +12,7 @@ from ..errors import CandidateFailure, Infrastructure
 from ..memory import Area
 from ..problem import Problem, Workload
 from ..request import CandidateSource
+from ..runner import trace_in
 from .channel import Clocks, GpuChannel, number
 from .spares import BECOME_LIMIT_S, Spares, become
 from .work import Draw, describe
@@ -127,6 +128,16 @@ class GpuRunner:
     def block(self, graphs: Sequence[str], prime: Sequence[str], limit_s: float) -> Clocks:
         with self.blamed():
             return self.channel.block(list(graphs), list(prime), limit_s)
+
+    def trace(self, names: Sequence[str], warm: int, most_bytes: int, limit_s: float) -> bytes:
+        """One call for each slot under torch.profiler, the first ``warm`` as warm-up: a Kineto trace in gzip."""
+        kept = Area(most_bytes)
+        try:
+            self.channel.mapped_bytes += kept.nbytes
+            request = {"calls": list(names), "warm": warm, "most_bytes": most_bytes}
+            return trace_in(kept, self.ask("trace", limit_s, [kept.fd], **request))
+        finally:
+            kept.close()
 
     def digest(self, slot: str, of: str) -> dict[str, int]:
         """Of ``inputs`` or ``outputs``."""

@@ -7,6 +7,7 @@ reference's outputs and another process's comparison do.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from . import gpu_profile
 from .gpu_tensors import Areas, digest, draw, dtype_of, store, values
 from .link import Link
 from .run_torch import load_module
+from .trace import trace
 
 GUARD_BYTES = 4096
 GUARD = 0xA5
@@ -93,6 +95,8 @@ class Role:
             case "digest":
                 self.device.sync()
                 return {"digest": self.digest(self.torch, getattr(self.slots[message["slot"]], message["of"]))}
+            case "trace":
+                return self.trace(message, fds[0])
             case "profile":
                 return {"workloads": gpu_profile.profile(self, message["calls"])}
         return None
@@ -211,6 +215,11 @@ class Role:
         word = link.wait_for_go()
         device_ns = self.device.timed(work)
         return {"ok": True, "word": word, "device_ns": device_ns}
+
+    def trace(self, message: dict[str, Any], fd: int) -> dict[str, Any]:
+        run = self.call
+        calls = [functools.partial(run, self.slots[name], self.axes(name)) for name in message["calls"]]
+        return {"bytes": trace(calls, message["warm"], self.device.sync, fd, message["most_bytes"])}
 
     def store_slot(self, message: dict[str, Any]) -> dict[str, Any]:
         slot = self.slots[message["slot"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import traceback
@@ -56,6 +57,8 @@ def handle(
             map_slots(backend, slots, message, fds)
         case "block":
             return block(backend, link, slots, message)
+        case "trace":
+            return traced(backend, slots, message, fds[0])
         case "end":
             os._exit(0)
     return {"ok": True}
@@ -67,6 +70,14 @@ def map_slots(backend: Backend, slots: dict[str, tuple[Any, ...]], message: dict
     for name, tensors in message["slots"].items():
         placed = [(bases[area] + tensor["offset"], tensor) for area, tensor in tensors]
         slots[name] = backend.arguments(placed, message["axes"])
+
+
+def traced(backend: Backend, slots: dict[str, tuple[Any, ...]], message: dict[str, Any], fd: int) -> dict[str, Any]:
+    from .trace import trace
+
+    run = backend.function()
+    calls = [functools.partial(run, *slots[name]) for name in message["calls"]]
+    return {"ok": True, "bytes": trace(calls, message["warm"], lambda: None, fd, message["most_bytes"])}
 
 
 def block(backend: Backend, link: Link, slots: dict[str, tuple[Any, ...]], message: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""Profiles of kept attempts: asked for after the verdict, taken by the evaluator's host, imported like any upload.
+
+Nothing here may fail an attempt or hold the loop up: what goes wrong is written beside the profile that is missing.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import msgspec
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from campaigns import dispatch
+from campaigns.harness.capturing import BASELINE, CANDIDATE, MAX_TRACE_BYTES, Trace
+from campaigns.harness.inside.trace import MEASURED
+from campaigns.models import Attempt, AttemptProfile
+from profiling import uploads
+from profiling.capture import PRODUCTS
+from profiling.models import Profile
+
+log = logging.getLogger(__name__)
+
+
+def ask(attempt: Attempt) -> None:
+    """Have a kept attempt profiled, and the baseline too where this campaign has no profile of it from that host."""
+    if not settings.PROFILE_KEPT:
+        return
+    roles = [CANDIDATE] if known_baseline(attempt) else [CANDIDATE, BASELINE]
+    try:
+        for role in roles:
+            AttemptProfile.objects.get_or_create(attempt=attempt, role=role, tool="torch")
+        dispatch.capture(attempt, roles)
+    except Exception:
+        log.exception("no profile of %s could be asked for", attempt)
+
+
+def known_baseline(attempt: Attempt) -> AttemptProfile | None:
+    """The latest profile of the campaign's baseline that was taken on the attempt's host."""
+    found = AttemptProfile.objects.filter(
+        attempt__campaign=attempt.campaign_id, role=BASELINE, tool="torch", host=attempt.host
+    )
+    return found.exclude(profile=None).exclude(attempt=attempt).order_by("-id").first()
+
+
+def attach(ticket: str) -> None:
+    """Take in the traces that lie at the broker under ``ticket``. Called again, it finds nothing, or the same."""
+    attempt = Attempt.objects.filter(ticket=ticket).select_related("campaign").first()
+    raw = dispatch.traces_of(ticket)
+    if attempt is None or raw is None:
+        return
+    try:
+        for trace in msgspec.msgpack.decode(raw, type=list[Trace]):
+            attach_one(attempt, trace)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        note(attempt, CANDIDATE, f"what the evaluator sent could not be read: {error}")
+    dispatch.forget_traces(ticket)
+
+
+def attach_one(attempt: Attempt, trace: Trace) -> None:
+    if trace.problem or not 0 < len(trace.content) <= MAX_TRACE_BYTES:
+        note(attempt, trace.role, trace.problem or "the evaluator sent no trace", trace.tool)
+        return
+    ending = PRODUCTS.get(trace.tool, ".json.gz")
+    name = f"{attempt.campaign.title} · attempt {attempt.number} · {trace.role}, {trace.tool}{ending}"
+    try:
+        profile, _ = uploads.take(SimpleUploadedFile(uploads.display_name(name), trace.content), None)
+    except uploads.NotTaken as error:
+        note(attempt, trace.role, str(error), trace.tool)
+        return
+    facts = {"profile": profile, "workload": trace.workload[:200], "host": trace.host[:200], "problem": ""}
+    AttemptProfile.objects.update_or_create(attempt=attempt, role=trace.role, tool=trace.tool, defaults=facts)
+
+
+def note(attempt: Attempt, role: str, problem: str, tool: str = "torch") -> None:
+    log.warning("%s was not profiled (%s, %s): %s", attempt, role, tool, problem)
+    AttemptProfile.objects.update_or_create(attempt=attempt, role=role, tool=tool, defaults={"problem": problem[:2000]})
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a page shows of one profile: its link once it can be opened, else why not, in words."""
+
+    role: str
+    word: str
+    profile: Profile | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.profile is not None and self.profile.is_ready()
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Baseline and candidate of an attempt; ``compare`` is the page that holds both, where both can be opened.
+
+    ``others`` are the reports of nsys and ncu, where those are installed.
+    """
+
+    sides: list[Side]
+    compare: str
+    others: list[Side]
+
+
+def pair(attempt: Attempt) -> Pair | None:
+    """The profiles of an attempt; None where none was ever asked for."""
+    found = list(attempt.profiles.select_related("profile"))
+    rows = {row.role: row for row in found if row.tool == "torch"}
+    if not rows:
+        return None
+    others = [side(f"{row.role}, {row.tool}", row) for row in found if row.tool != "torch"]
+    baseline = rows.get(BASELINE) or known_baseline(attempt)
+    sides = [side(BASELINE, baseline), side(CANDIDATE, rows.get(CANDIDATE))]
+    first, second = (s.profile for s in sides)
+    compare = ""
+    if first is not None and second is not None and all(s.ready for s in sides):
+        query = urlencode({"a": str(first.pk), "b": str(second.pk), "range": MEASURED})
+        compare = f"{reverse('profile_compare')}?{query}"
+    return Pair(sides, compare, others)
+
+
+def side(role: str, row: AttemptProfile | None) -> Side:
+    if row is None:
+        return Side(role, "not profiled")
+    if row.profile is None:
+        return Side(role, f"not profiled: {row.problem}" if row.problem else "being taken")
+    return Side(role, row.profile.get_state_display(), row.profile)

@@ -1,0 +1,113 @@
+"""From a keep to two profiles on the attempt's page, through a real broker; the evaluator's part is played by its messages."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from campaigns import captures, conclusion, progress
+from campaigns.harness.capturing import Trace
+from campaigns.harness.inside.trace import MEASURED
+from campaigns.models import Attempt, Phase
+from profiling import importing
+from profiling.models import Profile
+from tests.factories import make_attempt, make_campaign
+from tests.loop.test_conclusion import leave_report
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def trace(role: str, at: int, **changes: object) -> Trace:
+    events = [
+        {"ph": "X", "cat": "user_annotation", "name": MEASURED, "pid": 1, "tid": 1, "ts": at + n * 10, "dur": 5}
+        for n in range(5)
+    ]
+    content = gzip.compress(json.dumps({"traceEvents": events}).encode(), mtime=0)
+    return Trace(**{"role": role, "tool": "torch", "workload": "w", "host": "h", "content": content, **changes})
+
+
+@pytest.fixture
+def kept(at_broker, settings, tmp_path: Path) -> Attempt:
+    settings.MEDIA_ROOT = tmp_path
+    campaign = make_campaign()
+    attempt = make_attempt(campaign, phase=Phase.READY, files=campaign.start_files, backend="cpp")
+    assert progress.send_out(attempt)
+    at_broker.delete(campaign.queue)
+    leave_report(at_broker, attempt)
+    conclusion.conclude(attempt.ticket)
+    attempt.refresh_from_db()
+    assert attempt.verdict == "kept"
+    return attempt
+
+
+def left(at_broker, attempt: Attempt, *traces: Trace) -> None:
+    at_broker.set(f"capture:{attempt.ticket}:traces", msgspec.msgpack.encode(list(traces)))
+
+
+def test_a_keep_asks_for_both_profiles(kept, at_broker):
+    messages = [m for m in at_broker.lrange(kept.campaign.queue, 0, -1) if b'"capture"' in m]
+    assert len(messages) == 1
+    assert [(row.role, row.profile) for row in kept.profiles.all()] == [("baseline", None), ("candidate", None)]
+    assert [side.word for side in captures.pair(kept).sides] == ["being taken", "being taken"]
+
+
+def test_traces_become_profiles_that_open_side_by_side(kept, at_broker, client, django_user_model):
+    left(at_broker, kept, trace("candidate", 0), trace("baseline", 7))
+    captures.attach(kept.ticket)
+    captures.attach(kept.ticket)
+    assert Profile.objects.count() == 2
+    assert at_broker.keys("capture:*") == []
+    for profile in Profile.objects.all():
+        assert importing.run(str(profile.pk))
+    pair = captures.pair(kept)
+    client.force_login(django_user_model.objects.create_user("ann"))
+    page = client.get(kept.get_absolute_url()).content.decode()
+    assert pair.compare.replace("&", "&amp;") in page
+    compared = client.get(pair.compare)
+    assert compared.status_code == 200
+    assert compared.context["result"]["a"]["occurrences"] == compared.context["result"]["b"]["occurrences"] == 5
+    assert compared.context["timelines"]["a"]["name"].endswith("baseline, torch.json.gz")
+
+
+def test_what_went_wrong_stands_where_the_profile_would(kept, at_broker):
+    left(at_broker, kept, trace("candidate", 0, content=b"", problem="CUPTI <is> missing"), trace("baseline", 7))
+    captures.attach(kept.ticket)
+    words = {side.role: side.word for side in captures.pair(kept).sides}
+    assert words == {"baseline": "waiting for import", "candidate": "not profiled: CUPTI <is> missing"}
+    kept.refresh_from_db()
+    assert kept.verdict == "kept"
+
+
+def test_rubbish_at_the_broker_is_said_and_harms_nothing(kept, at_broker):
+    at_broker.set(f"capture:{kept.ticket}:traces", b"\xc1 no msgpack")
+    captures.attach(kept.ticket)
+    assert "could not be read" in kept.profiles.get(role="candidate").problem
+
+
+def test_the_baseline_is_profiled_once_for_each_campaign_and_host(kept, at_broker):
+    left(at_broker, kept, trace("candidate", 0, host=kept.host), trace("baseline", 7, host=kept.host))
+    captures.attach(kept.ticket)
+    second = make_attempt(kept.campaign, "kept", host=kept.host)
+    captures.ask(second)
+    assert [row.role for row in second.profiles.all()] == ["candidate"]
+    baseline = kept.profiles.get(role="baseline").profile
+    assert [side.profile for side in captures.pair(second).sides] == [baseline, None]
+
+
+def test_a_broker_that_is_gone_costs_the_profile_and_nothing_else(kept, monkeypatch):
+    def gone(*args: object, **more: object) -> None:
+        raise OSError("no broker")
+
+    monkeypatch.setattr("campaigns.dispatch.app.send_task", gone)
+    captures.ask(kept)
+
+
+def test_a_setting_turns_it_off(kept, settings):
+    settings.PROFILE_KEPT = False
+    kept.profiles.all().delete()
+    captures.ask(kept)
+    assert captures.pair(kept) is None
