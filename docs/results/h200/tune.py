@@ -321,43 +321,20 @@ def measure_baselines(out: Path, work: Path, only: list[str], deadline: float) -
             gpu.torch.cuda.empty_cache()
 
 
-def scout(out: Path, work: Path, only: list[str], deadline: float, workers: int, baselines: bool) -> None:
-    folder = work / "variants"
-    folder.mkdir(parents=True, exist_ok=True)
-    context = multiprocessing.get_context("spawn")
-    todo, done = context.Queue(), context.Queue()
-    wanted = points(only)
-    for point in wanted:
-        todo.put(point)
-    pool = []
-    for _ in range(workers):
-        todo.put(None)
-        pool.append(context.Process(target=compile_worker, args=(todo, done, str(folder), deadline - 5), daemon=True))
-        pool[-1].start()
-    other = None
-    if baselines:
-        command = [sys.executable, __file__, "--role", "baselines", "--out", str(out), "--work", str(work)]
-        command += ["--until", str(deadline - 8), *(a for name in only for a in ("--only", name))]
-        other = subprocess.Popen(command, env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "2"})
-    gpu = Gpu(work)
-    rows: list[dict[str, Any]] = []
-    last_write = time.time()
-    began = time.time()
-    open_points = len(wanted)
-    while open_points and time.time() < deadline - 6:
-        try:
-            point, failure, kernels = done.get(timeout=1)
-        except queue.Empty:
-            continue
-        open_points -= 1
+def measure_worker(compiled: Any, results: Any, work: str, folder: str) -> None:
+    """Measure what was compiled, point by point; ends with the point that cost it the device."""
+    gpu = Gpu(Path(work))
+    while True:
+        point, failure, kernels = compiled.get()
         problem, file, values, name = point
-        row: dict[str, Any] = {"problem": problem, "file": file, "values": dict(values), "workload": name}
-        row |= {"kernels": kernels, "check": not values}
+        row: dict[str, Any] = {**told(point), "kernels": kernels}
+        lost = False
         if failure:
             row["failure"] = failure
         else:
+            results.put({"begun": point})
             try:
-                run = variant(CANDIDATES / problem / file, dict(values), folder).run
+                run = variant(CANDIDATES / problem / file, dict(values), Path(folder)).run
                 row["error"] = gpu.error(problem, name, run)
                 if values:
                     row["us"] = gpu.time_us(problem, name, run)
@@ -366,11 +343,57 @@ def scout(out: Path, work: Path, only: list[str], deadline: float, workers: int,
                 try:
                     gpu.torch.cuda.synchronize()
                 except Exception:
-                    rows.append(row)
-                    print("the device is lost:", row, flush=True)
-                    break
+                    lost = True
+                    row["failure"] = f"the device was lost: {row['failure']}"
+        results.put(row)
+        if lost:
+            results.close()
+            results.join_thread()
+            os._exit(1)
+
+
+def scout(out: Path, work: Path, only: list[str], deadline: float, workers: int, baselines: bool) -> None:
+    folder = work / "variants"
+    folder.mkdir(parents=True, exist_ok=True)
+    context = multiprocessing.get_context("spawn")
+    todo, compiled, results = context.Queue(), context.Queue(), context.Queue()
+    wanted = points(only)
+    for point in wanted:
+        todo.put(point)
+    pool = []
+    for _ in range(workers):
+        todo.put(None)
+        pool.append(context.Process(target=compile_worker, args=(todo, compiled, str(folder), deadline), daemon=True))
+        pool[-1].start()
+    other = None
+    if baselines:
+        command = [sys.executable, __file__, "--role", "baselines", "--out", str(out), "--work", str(work)]
+        command += ["--until", str(deadline - 8), *(a for name in only for a in ("--only", name))]
+        other = subprocess.Popen(command, env={**os.environ, "TORCHINDUCTOR_COMPILE_THREADS": "2"})
+    rows: list[dict[str, Any]] = []
+    measuring, begun, tries = None, None, 0
+    began = last_write = time.time()
+    while len(rows) < len(wanted) and time.time() < deadline - 4:
+        if measuring is None or not measuring.is_alive():
+            if measuring is not None and begun is not None and results.empty():
+                rows.append({**told(begun), "failure": "the measuring process ended"})
+                begun = None
+            if tries == 6:
+                break
+            tries += 1
+            arguments = (compiled, results, str(work), str(folder))
+            measuring = context.Process(target=measure_worker, args=arguments, daemon=True)
+            measuring.start()
+        try:
+            row = results.get(timeout=1)
+        except queue.Empty:
+            continue
+        if "begun" in row:
+            begun = row["begun"]
+            continue
+        begun = None
         rows.append(row)
-        if time.time() - last_write > 5:
+        if time.time() - last_write > 8:
             last_write = time.time()
             (out / "tune.json").write_text(json.dumps(rows))
             print(f"{time.time() - began:5.0f} s  {len(rows)} of {len(wanted)} points", flush=True)
@@ -380,9 +403,22 @@ def scout(out: Path, work: Path, only: list[str], deadline: float, workers: int,
             other.wait(max(0.1, deadline - time.time()))
         except subprocess.TimeoutExpired:
             other.kill()
-    for process in pool:
-        process.terminate()
+    for process in [*pool, measuring]:
+        if process is not None:
+            process.terminate()
     show(out, rows)
+
+
+def told(point: Point) -> dict[str, Any]:
+    problem, file, values, name = point
+    return {
+        "problem": problem,
+        "file": file,
+        "values": dict(values),
+        "workload": name,
+        "kernels": [],
+        "check": not values,
+    }
 
 
 def show(out: Path, rows: list[dict[str, Any]]) -> None:
@@ -403,7 +439,7 @@ def show(out: Path, rows: list[dict[str, Any]]) -> None:
             }
             gain = f"{min(known.values()) / right[0]['us']:.2f}" if known else "–"
             compiled, eager = (f"{known[k]:.1f}" if k in known else "–" for k in ("compile", "eager"))
-            for place, row in enumerate(right[:4]):
+            for place, row in enumerate(right[:3]):
                 values = " ".join(f"{k}={v}" for k, v in row["values"].items())
                 ahead = f"{problem} {name}" if place == 0 else ""
                 rest = f"{compiled:>8} {eager:>8} {gain:>5}" if place == 0 else " " * 23
