@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from campaigns.models import Attempt
+from campaigns.models import UNDECIDED, Attempt
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -14,6 +14,6 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         return {}
     return {
         "review_waiting": Attempt.objects.filter(
-            verdict="kept", decision="", campaign__imported_from__isnull=True
+            verdict="kept", decision__in=UNDECIDED, campaign__imported_from__isnull=True
         ).count()
     }

@@ -203,6 +203,10 @@ HEARTBEAT_S = 2.0
 LOST_AFTER_S = env_int("LOST_AFTER_S", 15)
 """A task whose heartbeat is older than this is given to another worker."""
 EVALUATION_LIMIT_S = env_int("EVALUATION_LIMIT_S", 600)
+REVIEW_SIGNATURES = env_int("REVIEW_SIGNATURES", 1)
+"""How many people sign before a kernel is approved: 1 or 2."""
+if REVIEW_SIGNATURES not in (1, 2):
+    raise ImproperlyConfigured(f"REVIEW_SIGNATURES={REVIEW_SIGNATURES}: one or two people sign. Set it to 1 or 2.")
 API_REQUESTS_PER_MINUTE = env_int("API_REQUESTS_PER_MINUTE", 600)
 """Requests of one token to the REST API and the MCP server, in a minute."""
 # Models. Addresses and keys are read from the environment where they are used: campaigns/proposers/endpoints.py

@@ -8,7 +8,7 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from campaigns import captures, checking, dispatch, judge, memory, progress
+from campaigns import captures, checking, dispatch, judge, memory, progress, remeasuring
 from campaigns.harness import report as reports
 from campaigns.models import Attempt, Campaign, Event, Flag, Measurement, Phase, Verdict
 
@@ -25,6 +25,9 @@ def note_start(ticket: str, host: str) -> None:
 def conclude(ticket: str) -> None:
     """Judge the report that lies at the broker under ``ticket``. Without a report, or with an old ticket: nothing."""
     if ticket.startswith(checking.PREFIX):  # a quick check: whoever asked for it waits for the report
+        return
+    if ticket.startswith(remeasuring.PREFIX):
+        remeasuring.conclude(ticket)
         return
     raw = dispatch.report_of(ticket)
     attempt = Attempt.objects.filter(ticket=ticket, phase=Phase.EVALUATING).select_related("campaign").first()

@@ -38,8 +38,14 @@ def draft(asked_id: int, agent: str, options: dict[str, Any]) -> None:
 
 def evaluate(attempt: Attempt) -> None:
     """Send the evaluation out under the attempt's ticket. The message holds all that the GPU host needs."""
-    body = msgspec.to_builtins(request_of(attempt))
-    app.send_task("evaluate", [attempt.ticket, body], queue=attempt.campaign.queue, task_id=attempt.ticket)
+    send(request_of(attempt), attempt.ticket, attempt.campaign.queue)
+
+
+def evaluate_again(attempt: Attempt, ticket: str) -> None:
+    """The same question under another ticket. What a person dismissed when it was judged does not stop it again."""
+    dismissed = list(attempt.flags.filter(severity="block", state="dismissed").values_list("rule", flat=True))
+    request = msgspec.structs.replace(request_of(attempt), dismissed=dismissed)
+    send(request, ticket, attempt.campaign.queue)
 
 
 def capture(attempt: Attempt, roles: list[str]) -> None:
@@ -69,6 +75,10 @@ def request_of(attempt: Attempt) -> EvaluationRequest:
     )
 
 
+def send(request: EvaluationRequest, ticket: str, queue: str) -> None:
+    app.send_task("evaluate", [ticket, msgspec.to_builtins(request)], queue=queue, task_id=ticket)
+
+
 def cancel(ticket: str) -> None:
     """Tell the evaluator, wherever it is, that nobody waits for this ticket any more."""
     broker().set(f"evaluation:{ticket}:cancelled", "1", ex=KEEP_S)
@@ -87,6 +97,11 @@ def alive(ticket: str) -> dict[str, Any] | None:
     """What the evaluator last said of itself (stage, detail, host), or None when it has fallen silent."""
     text = broker().get(f"evaluation:{ticket}:alive")
     return json.loads(text) if text else None
+
+
+def queue_length(queue: str) -> int:
+    """Messages that no worker has taken yet."""
+    return int(broker().llen(queue))
 
 
 def is_waiting(ticket: str, queue: str) -> bool:

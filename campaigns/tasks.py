@@ -6,7 +6,7 @@ from typing import Any
 
 from celery import shared_task
 
-from campaigns import captures, conclusion, drafting, progress, proposing, watching
+from campaigns import captures, conclusion, drafting, hosts, progress, proposing, remeasuring, watching
 from campaigns.intake import jobs
 from campaigns.scenarios import stacking
 
@@ -54,4 +54,6 @@ def check_import(import_id: str) -> None:
 @shared_task(name="campaigns.tasks.watch")
 def watch() -> None:
     watching.watch()
+    remeasuring.watch()
+    hosts.watch()
     jobs.watch()

@@ -6,6 +6,15 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from tests.pages.site import Site
+    from tests.system.conftest import Product
 
 HOME = tempfile.mkdtemp(prefix="autoresearch-tests-")
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -24,7 +33,60 @@ MEASURING = ("tests/system/", "tests/browser/", "tests/harness/", "tests/scenari
 of two thousand may be starved. Such a test is given a second try, which the summary shows as "rerun"; a fault fails twice."""
 
 
+SHARED = ("site", "product")
+"""What is started once for all tests that use it: those run last and one after the other, so that nothing idles beside the
+tests that measure."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: [name in getattr(item, "fixturenames", ()) for name in SHARED])
     for item in items:
         if item.nodeid.startswith(MEASURING):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real Chromium, for one file of tests."""
+    if not CHROMIUM.exists():
+        pytest.skip(f"no Chromium at {CHROMIUM}: install Debian's package chromium, or set CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def one_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    from tests.pages.site import Site
+
+    found = Site(tmp_path_factory.mktemp("site"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def site(one_site: Site) -> Site:
+    """A real server and broker, and a process beside it that changes the rows. Empty at the start of each file."""
+    one_site.empty()
+    return one_site
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """``manage.py up`` in a data folder of its own. Files of tests share it: ask for what is yours, not for all that is there."""
+    from tests.system.conftest import Product
+
+    made = Product(tmp_path_factory.mktemp("product"))
+    made.start()
+    yield made
+    made.stop()

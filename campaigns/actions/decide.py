@@ -12,6 +12,7 @@ from django.utils import timezone
 from campaigns import memory
 from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, Verdict
 
+from . import signing
 from .control import name
 from .errors import ActionError, refuse_imported
 
@@ -20,10 +21,11 @@ def approve(
     attempt: Attempt, person: User | None, *, seen: int, sha256: str, range_: dict[str, Any] | None = None
 ) -> Review:
     """Approve a kept kernel, for a range or everywhere. ``seen`` is the decision that the person had on the screen
-    (``Attempt.decision_seq``), ``sha256`` what they were told they sign."""
+    (``Attempt.decision_seq``), ``sha256`` what they were told they sign. Where two signatures are wanted, the first one
+    only signs."""
     attempt.refresh_from_db()
     refuse_imported(attempt.campaign)
-    if attempt.verdict != Verdict.KEPT:
+    if not may_be_decided(attempt):
         raise ActionError(
             f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved."
         )
@@ -31,18 +33,36 @@ def approve(
         raise ActionError(f"{blocks} blocking flag(s) stand open. Confirm or dismiss them first.")
     if sha256 != attempt.signed_sha256(range_):
         raise ActionError("What you saw is no longer what is stored. Look at it again before you sign.")
-    review = record(attempt, person, seen=seen, decision=Decision.APPROVED, sha256=sha256, range=range_)
+    decision = signing.decision_of(attempt, person, range_)
+    review = record(attempt, person, seen=seen, decision=decision, sha256=sha256, range=range_)
+    if decision == Decision.APPROVED:
+        transaction.on_commit(lambda: after_approval(review))
+    return review
+
+
+def after_approval(review: Review) -> None:
+    """The stacks that the kernel belongs to are measured again; the versions that it was judged with are compared."""
+    from campaigns import hosts
     from campaigns.scenarios import stacking
 
-    transaction.on_commit(lambda: stacking.after_approval(review))
-    return review
+    report = review.attempt.parsed_report()
+    if report is not None:
+        hosts.check_again(report.host.kind)
+    stacking.after_approval(review)
+
+
+def may_be_decided(attempt: Attempt) -> bool:
+    """Kept, or not told apart by itself and measured to hold together with others."""
+    return attempt.verdict == Verdict.KEPT or (
+        attempt.verdict == Verdict.STACKED and (attempt.decision != "" or attempt.held_trial() is not None)
+    )
 
 
 def reject(attempt: Attempt, person: User | None, *, seen: int, kind: str, reason: str) -> Review:
     """Reject a kept kernel. The campaign goes on from the incumbent before it; the agent reads the reason."""
     attempt.refresh_from_db()
     refuse_imported(attempt.campaign)
-    if attempt.verdict != Verdict.KEPT:
+    if not may_be_decided(attempt):
         raise ActionError(f"Attempt {attempt.number} was not kept; there is nothing to reject.")
     if kind not in RejectKind.values:
         raise ActionError("Say what kind of reason it is: " + ", ".join(RejectKind.labels))

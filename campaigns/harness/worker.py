@@ -51,7 +51,7 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     task_default_queue="gpu.cpu",
-    include=["campaigns.scenarios.worker"],
+    include=["campaigns.harness.presence", "campaigns.scenarios.worker"],
 )
 
 

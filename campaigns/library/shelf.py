@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from campaigns.actions import ActionError
 from campaigns.harness.problem import ITEMSIZE_BYTES, Problem, load_problem
-from campaigns.models import Decision, Kernel, Review
+from campaigns.models import Attempt, Decision, Kernel, Review
 
 
 def collect() -> None:
@@ -61,9 +61,13 @@ def problem_of(kernel: Kernel) -> Problem:
 
 def entry(kernel: Kernel, problem: Problem) -> dict[str, Any]:
     """What a dispatcher must know of a kernel: where it was tested right, where it is approved, how fast it was."""
-    attempt, review = kernel.review.attempt, kernel.review
+    told = measured(kernel.review.attempt, problem, kernel.hardware)
+    return {"id": kernel.review.sha256[:12], **told, "range": kernel.review.range}
+
+
+def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any]:
+    """The same of any attempt: ``hardware`` is ``cpu`` or the GPU's name."""
     workloads = {w.name: w for w in problem.workloads}
-    device = "cpu" if kernel.hardware == "cpu" else "cuda"
     tested: dict[str, dict[str, list[int]]] = {}
     points = []
     for row in attempt.measurements.all():
@@ -77,12 +81,11 @@ def entry(kernel: Kernel, problem: Problem) -> dict[str, Any]:
         if row.speedup is not None:
             points.append({"axes": row.axes, "dtype": workload.dtype, "speedup": row.speedup})
     return {
-        "id": review.sha256[:12],
-        "device": device,
-        "hardware": kernel.hardware,
-        "backend": kernel.backend,
+        "device": "cpu" if hardware == "cpu" else "cuda",
+        "hardware": hardware,
+        "backend": attempt.backend,
         "baseline": attempt.campaign.baseline,
-        "range": review.range,
+        "range": None,
         "tested": tested,
         "points": points,
     }

@@ -5,6 +5,7 @@ from .attempt import Attempt, Phase, Verdict
 from .attempt_profile import AttemptProfile
 from .campaign import Campaign, Gate, Policy, State
 from .context import CardHead, CardVersion
+from .evaluator_host import EvaluatorHost
 from .event import Event
 from .flag import Flag, FlagState
 from .idea import Idea, Steering
@@ -14,18 +15,22 @@ from .lesson import Lesson, LessonKind
 from .measurement import Measurement
 from .model_call import ModelCall
 from .problem_import import ImportState, ProblemImport
-from .review import Decision, RejectKind, Review
+from .remeasurement import Cause, Remeasurement, RemeasureState
+from .review import UNDECIDED, Decision, RejectKind, Review
 from .stack import StackMeasurement, StackState
 
 __all__ = [
+    "UNDECIDED",
     "ApiToken",
     "Attempt",
     "AttemptProfile",
     "Campaign",
     "CardHead",
     "CardVersion",
+    "Cause",
     "Decision",
     "DraftState",
+    "EvaluatorHost",
     "Event",
     "Flag",
     "FlagState",
@@ -43,6 +48,8 @@ __all__ = [
     "Policy",
     "ProblemImport",
     "RejectKind",
+    "RemeasureState",
+    "Remeasurement",
     "Review",
     "Scope",
     "StackMeasurement",

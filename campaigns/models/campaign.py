@@ -131,7 +131,7 @@ class Campaign(models.Model):
         return self.attempts.exclude(verdict="").count()
 
     def waiting_for_review(self) -> int:
-        return self.attempts.filter(verdict="kept", decision="").count()
+        return self.attempts.filter(verdict="kept", decision__in=("", "signed")).count()
 
     def move(self, *, to: State, from_: tuple[State, ...], **fields: Any) -> bool:
         """Change the state, if it is still one of ``from_``. False: somebody else was first, and nothing changed."""

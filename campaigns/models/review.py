@@ -7,8 +7,13 @@ from .attempt import Attempt
 
 
 class Decision(models.TextChoices):
+    SIGNED = "signed", "signed, a second signature is awaited"
     APPROVED = "approved"
     REJECTED = "rejected"
+
+
+UNDECIDED = ("", Decision.SIGNED)
+"""Decisions of an attempt that wait for somebody."""
 
 
 class RejectKind(models.TextChoices):

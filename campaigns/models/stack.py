@@ -5,6 +5,7 @@ from django.db import models
 
 from campaigns.scenarios import request as requests
 
+from .attempt import Attempt
 from .kernel import Kernel
 
 
@@ -23,6 +24,9 @@ class StackMeasurement(models.Model):
     state = models.CharField(max_length=10, choices=StackState, default=StackState.WAITING, db_index=True)
     ticket = models.CharField(max_length=36, unique=True)
     kernels = models.ManyToManyField(Kernel, related_name="stacks")
+    tried = models.ManyToManyField(
+        Attempt, blank=True, related_name="trials", help_text="Not approved: tried together, on top of the kernels"
+    )
     not_here = models.JSONField(
         default=list, help_text="[{kernel, operator, label, why}]: approved, and does not serve here"
     )
@@ -37,6 +41,11 @@ class StackMeasurement(models.Model):
 
     def __str__(self) -> str:
         return f"{self.scenario} {self.state}"
+
+    def held(self, attempt: Attempt) -> bool:
+        """Whether this attempt is in a combination that was measured to hold."""
+        report = self.parsed_report()
+        return bool(report and report.trial and report.trial.holds and attempt.trial_id in report.trial.kernels)
 
     def parsed_report(self) -> requests.StackReport | None:
         return requests.decode(self.report) if self.report else None

@@ -14,6 +14,7 @@ from campaigns.models import Attempt, Measurement
 from . import diffs
 from .chart import FAILED
 from .problem import baseline_title, sweep_axis
+from .roofline import roofline
 from .standing import count_words, range_words, standing_of
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,9 @@ def evidence(attempt: Attempt) -> dict[str, Any]:
         "stages": [stage_row(stage) for stage in report.stages] if report else [],
         "speed_chart": speed_chart(attempt, rows),
         "speed_id": f"speed-{attempt.pk}",
+        "roofline": roofline(attempt, rows, report),
+        "roofline_id": f"roofline-{attempt.pk}",
+        "again": list(attempt.remeasurements.select_related("by")[:5]),
         "range_words": ", ".join(filter(None, map(range_words, attempt.ranges or []))),
         "flags": flags_of(attempt),
         "parameters": sorted(attempt.parameters.items()),

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from campaigns.models import Attempt, RejectKind, Verdict
+from campaigns.actions import signing
+from campaigns.actions.decide import may_be_decided
+from campaigns.models import UNDECIDED, Attempt, RejectKind, Verdict
 
-from .evidence import difference, evidence
+from .evidence import difference, evidence, report_of
 from .problem import sweep_axis
 
 
 def waiting() -> QuerySet[Attempt]:
     """Kept and undecided, oldest first. Imported ones were for others to decide."""
     own = Attempt.objects.filter(campaign__imported_from__isnull=True)
-    return own.filter(verdict=Verdict.KEPT, decision="").order_by("judged_at", "pk")
+    return own.filter(verdict=Verdict.KEPT, decision__in=UNDECIDED).order_by("judged_at", "pk")
 
 
 def place(attempt: Attempt) -> dict[str, Any]:
@@ -31,21 +35,49 @@ def place(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def candidate(attempt: Attempt, against: str = "incumbent") -> dict[str, Any]:
+def candidate(attempt: Attempt, against: str = "incumbent", person: User | None = None) -> dict[str, Any]:
     """Everything on the review's one screen."""
-    axis = sweep_axis(attempt.campaign)
-    measured = [row.axes[axis] for row in attempt.measurements.filter(speedup__isnull=False) if axis in row.axes]
     return {
         **evidence(attempt),
         **place(attempt),
+        **decision_bar(attempt, person),
         "diff": difference(attempt, against),
-        "sha256": attempt.signed_sha256(),
         "history": history(attempt),
+        "flag_counts": flag_counts(attempt),
+    }
+
+
+def decision_bar(attempt: Attempt, person: User | None) -> dict[str, Any]:
+    """What is signed, by whom, and whether it may be signed now."""
+    axis = sweep_axis(attempt.campaign)
+    measured = [row.axes[axis] for row in attempt.measurements.filter(speedup__isnull=False) if axis in row.axes]
+    return {
+        "attempt": attempt,
+        "decidable": may_be_decided(attempt),
+        "held_trial": attempt.held_trial() if attempt.verdict == Verdict.STACKED else None,
+        "sha256": attempt.signed_sha256(),
+        "harness_version": harness_version(attempt),
+        "signing": signatures(attempt, person),
         "reject_kinds": RejectKind.choices,
         "axis": axis,
         "axis_bounds": (min(measured), max(measured)) if measured else None,
         "open_blocks": attempt.open_blocks(),
-        "flag_counts": flag_counts(attempt),
+    }
+
+
+def harness_version(attempt: Attempt) -> str:
+    report, _ = report_of(attempt)
+    return report.harness_version if report else ""
+
+
+def signatures(attempt: Attempt, person: User | None) -> dict[str, Any]:
+    """``wanted`` signatures, the ``first`` one where it is there, its ``range`` in words, and ``why_not`` this person."""
+    first = signing.first_signature(attempt) if settings.REVIEW_SIGNATURES > 1 else None
+    return {
+        "wanted": settings.REVIEW_SIGNATURES,
+        "first": first,
+        "range": signing.words(first.range) if first else "",
+        "why_not": signing.why_not_second(attempt, person, first) if first else "",
     }
 
 
@@ -54,7 +86,14 @@ def history(attempt: Attempt) -> list[dict[str, Any]]:
     reviews = list(attempt.reviews.select_related("reviewer").order_by("-seq"))
     for review in reviews:
         review.attempt = attempt
-    return [{"review": review, "stale": review.is_stale()} for review in reviews]
+    return [
+        {
+            "review": review,
+            "stale": review.is_stale(),
+            "superseded": place > 0 and not (review.decision == "signed" and reviews[place - 1].decision == "approved"),
+        }
+        for place, review in enumerate(reviews)
+    ]
 
 
 def flag_counts(attempt: Attempt) -> dict[str, int]:

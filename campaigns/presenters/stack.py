@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from campaigns.models import StackMeasurement, StackState
-from campaigns.scenarios import catalogue
+from campaigns.scenarios import catalogue, stacking
 from campaigns.scenarios.request import StackReport
 
 
@@ -19,7 +19,7 @@ def scenarios() -> list[dict[str, Any]]:
 def scenario(name: str) -> dict[str, Any]:
     told = catalogue.find(name)
     rows = StackMeasurement.objects.filter(scenario=name).select_related("by")
-    latest = rows.filter(state=StackState.DONE).first()
+    latest = rows.filter(state=StackState.DONE, tried=None).first()
     report = latest.parsed_report() if latest else None
     return {
         "name": name,
@@ -35,9 +35,22 @@ def scenario(name: str) -> dict[str, Any]:
         "rows": rows_of(report) if report else [],
         "explained": explained(report) if report else None,
         "left_out": left_out(latest, report) if latest and report else [],
+        "offered": stacking.offered(told) if told.workload.device == "cpu" else [],
+        "trials": trials(name),
         "waiting": rows.filter(state=StackState.WAITING).first(),
         "history": rows[:10],
     }
+
+
+def trials(name: str) -> list[dict[str, Any]]:
+    """The latest combinations that were tried, each with its report."""
+    rows = StackMeasurement.objects.filter(scenario=name, state=StackState.DONE).exclude(tried=None).distinct()
+    found = [(row, row.parsed_report()) for row in rows.select_related("by").prefetch_related("tried__campaign")[:5]]
+    return [
+        {"row": row, "trial": report.trial, "report": report, "attempts": list(row.tried.all())}
+        for row, report in found
+        if report is not None and report.trial is not None
+    ]
 
 
 def waterfall(report: StackReport) -> dict[str, Any]:

@@ -53,13 +53,17 @@ def standing_of(attempt: Attempt) -> Standing:
     if attempt.verdict == Verdict.KEPT and attempt.decision == Decision.REJECTED:
         return Standing("▽", "calm", "kept, then rejected", "rejected")
     verdict = Verdict(attempt.verdict)
-    word = str(verdict.label).lower() if verdict != Verdict.KEPT else kept_word(attempt)
+    word = kept_word(attempt) if verdict == Verdict.KEPT else str(verdict.label).lower()
+    if verdict == Verdict.STACKED and attempt.decision:
+        word = f"{word}, {attempt.decision}"
     return Standing(MARKS.get(verdict, "✕"), TONES.get(verdict, "bad"), word, attempt.verdict)
 
 
 def kept_word(attempt: Attempt) -> str:
     where = ", ".join(filter(None, (range_words(r) for r in attempt.ranges or [])))
     word = f"kept for {where}" if where else "kept"
+    if attempt.decision == Decision.SIGNED:
+        return f"{word}, signed once"
     return f"{word}, approved" if attempt.decision == Decision.APPROVED else word
 
 

@@ -10,7 +10,7 @@ from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
 from campaigns import money
-from campaigns.models import Attempt, Campaign, Decision, FlagState, Idea, Verdict
+from campaigns.models import UNDECIDED, Attempt, Campaign, Decision, FlagState, Idea, Verdict
 
 from .problem import baseline_title
 
@@ -27,7 +27,7 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         judged=Count("pk", filter=~Q(verdict="")),
         kept=Count("pk", filter=STANDS),
         turned_down=Count("pk", filter=Q(verdict=Verdict.KEPT, decision=Decision.REJECTED)),
-        waiting=Count("pk", filter=Q(verdict=Verdict.KEPT, decision="")),
+        waiting=Count("pk", filter=Q(verdict=Verdict.KEPT, decision__in=UNDECIDED)),
         flagged=Count("pk", filter=Q(verdict=Verdict.FLAGGED)),
     )
     best = best_of(campaign)

@@ -31,7 +31,7 @@ from campaigns.harness.stages.floor import floor_of
 
 from . import catalogue, waterfall
 from .parity import joined, parity
-from .request import Base, LeftOut, Parity, StackKernel, StackReport, StackRequest, Stage
+from .request import Base, LeftOut, Parity, StackKernel, StackReport, StackRequest, Stage, Trial
 from .variants import Variant
 
 Progress = Callable[[str, str], None]
@@ -120,6 +120,7 @@ class _Session:
             stages=stages,
             left_out=left_out,
             refused=refused,
+            trial=self.trial(times, base, chain, waterfall.process_sd(noise)),
             noise=noise,
             floor_us=floor_us / steps if floor_us is not None else None,
             bytes_per_step=amounts["bytes"] / steps if amounts["bytes"] else None,
@@ -333,6 +334,17 @@ class _Session:
             found.append(waterfall.stage(kernel, median(times[who]), median(times[before]), over, gain, part, checked))
             before = who
         return found
+
+    def trial(self, times: dict[str, list[float]], base: Variant, chain: list[Link], sd: float) -> Trial | None:
+        """The tried kernels together, over the step before the first of them."""
+        if not self.request.tried:
+            return None
+        tried = [(kernel, who) for kernel, who, _ in chain if kernel.id in self.request.tried]
+        if not tried:
+            return waterfall.trial([], None)
+        before = [who for kernel, who, _ in chain if kernel.id not in self.request.tried]
+        gain = waterfall.ratio(times, before[-1] if before else base.who, tried[-1][1], sd)
+        return waterfall.trial([kernel for kernel, _ in tried], gain)
 
     def peaks(self) -> dict[str, float]:
         """What this core copies at most, over as many bytes as a step reads: a small step may live in a cache."""

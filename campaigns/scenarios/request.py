@@ -31,6 +31,9 @@ class StackRequest(msgspec.Struct, frozen=True, kw_only=True):
     kernels: list[StackKernel]
     bases: tuple[str, ...] = ("eager", "compile")
     """Ways to run without any kernel. The fastest of them is the true baseline, and what the stack is built on."""
+    tried: tuple[str, ...] = ()
+    """Ids of the last of ``kernels``: not approved, each not told apart from its incumbent by itself, tried together. One
+    for an operator that an earlier kernel serves takes its place."""
     rounds: int = 40
     draws: int = 4
     time_limit_s: float = 900.0
@@ -89,6 +92,16 @@ class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tried kernels do together to the step with those before them."""
+
+    kernels: list[str]
+    """Those that were right in the model: the combination that was measured."""
+    gain: Ratio | None
+    holds: bool
+    why: str
+
+
 class StackReport(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     workload: str
@@ -102,6 +115,7 @@ class StackReport(msgspec.Struct, frozen=True, kw_only=True):
     left_out: list[LeftOut]
     refused: str = ""
     """Why the stack as a whole is not accepted; what stands in ``stages`` was in order."""
+    trial: Trial | None = None
     noise: Ratio | None = None
     """The base against a second process of itself, in the same session."""
     floor_us: float | None = None

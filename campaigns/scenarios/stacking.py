@@ -17,10 +17,11 @@ from autoresearch_web.celery import app
 from campaigns import dispatch
 from campaigns.actions import ActionError
 from campaigns.harness.errors import ProblemError
+from campaigns.harness.problem import load_problem
 from campaigns.harness.report import Ratio
 from campaigns.library import shelf
 from campaigns.library.runtime.ranges import gain_near, outside
-from campaigns.models import Kernel, Review, StackMeasurement, StackState
+from campaigns.models import Attempt, Kernel, Review, StackMeasurement, StackState, Verdict
 
 from . import catalogue
 from .catalogue import Scenario
@@ -28,6 +29,7 @@ from .request import StackKernel, StackRequest, decode
 
 log = logging.getLogger(__name__)
 LIMIT_S = 1800.0
+OFFERED = 3
 
 
 def fitting(scenario: Scenario) -> tuple[list[tuple[Kernel, StackKernel]], list[dict[str, str]]]:
@@ -106,20 +108,92 @@ def request_for(scenario: Scenario) -> tuple[StackRequest, list[Kernel], list[di
 
 def ask(name: str, person: User | None) -> StackMeasurement:
     """Send a measurement to an evaluator. One that still waits for the same scenario gives way to it."""
-    scenario = catalogue.find(name)
-    if scenario.workload.device != "cpu":
-        raise ActionError(f"{name} runs on a GPU; this version measures stacks on a CPU only. Choose tiny.")
+    scenario = measurable(name)
     request, kernels, others = request_for(scenario)
+    return asked(scenario, request, kernels, others, person, [])
+
+
+def asked(
+    scenario: Scenario,
+    request: StackRequest,
+    kernels: list[Kernel],
+    others: list[dict[str, str]],
+    person: User | None,
+    tried: list[Attempt],
+) -> StackMeasurement:
     with transaction.atomic():
-        stop_waiting(name, "a newer measurement was asked for")
+        stop_waiting(scenario.name, "a newer measurement was asked for")
         row = StackMeasurement.objects.create(
-            scenario=name, hardware=scenario.hardware, ticket=str(uuid.uuid4()), by=person, not_here=others
+            scenario=scenario.name, hardware=scenario.hardware, ticket=str(uuid.uuid4()), by=person, not_here=others
         )
         row.kernels.set(kernels)
+        row.tried.set(tried)
         body = msgspec.to_builtins(request)
         queue = f"gpu.{row.hardware}"
         transaction.on_commit(lambda: send(row.ticket, body, queue))
     return row
+
+
+def offered(scenario: Scenario) -> list[tuple[Attempt, StackKernel]]:
+    """Candidates that were right and not told apart from their incumbent, as the scenario takes them: of each operator
+    the ``OFFERED`` that came out best. One of each may be tried together with the others."""
+    by_problem = {told.problem: operator for operator, told in scenario.operators.items()}
+    found: list[tuple[Attempt, StackKernel]] = []
+    attempts = Attempt.objects.filter(
+        verdict=Verdict.STACKED, campaign__problem__in=by_problem, campaign__imported_from__isnull=True
+    )
+    for attempt in attempts.select_related("campaign").prefetch_related("measurements").order_by("-over_incumbent"):
+        operator = by_problem[attempt.campaign.problem]
+        if sum(kernel.operator == operator for _, kernel in found) < OFFERED:
+            stand_in = tried_in(scenario, operator, attempt)
+            if stand_in is not None:
+                found.append((attempt, stand_in))
+    return found
+
+
+def tried_in(scenario: Scenario, operator: str, attempt: Attempt) -> StackKernel | None:
+    report = attempt.parsed_report()
+    problem, axes, dtype = (
+        load_problem(attempt.campaign.problem_files),
+        scenario.axes_of(operator),
+        scenario.workload.dtype,
+    )
+    if report is None or set(axes) != set(problem.axes):
+        return None
+    entry = shelf.measured(attempt, problem, report.host.kind)
+    if entry["device"] != scenario.workload.device or dtype not in entry["tested"] or outside(entry, dtype, axes):
+        return None
+    return StackKernel(
+        id=attempt.trial_id,
+        operator=operator,
+        label=attempt.title or str(attempt),
+        source=attempt.candidate(),
+        axes=[axes[name] for name in problem.axes],
+    )
+
+
+def try_together(name: str, chosen: list[int], person: User | None) -> StackMeasurement:
+    """Measure offered candidates together, on top of the approved kernels. Raises ``ActionError``."""
+    scenario = measurable(name)
+    wanted = [(attempt, kernel) for attempt, kernel in offered(scenario) if attempt.pk in set(chosen)]
+    operators = [kernel.operator for _, kernel in wanted]
+    if len(wanted) < len(set(chosen)):
+        raise ActionError("A candidate that you chose is not offered any more. Load the page again.")
+    if len(wanted) < 2 or len(set(operators)) < len(operators):
+        raise ActionError("Choose two or more, each for another operator: what is tried is that they add up.")
+    request, kernels, others = request_for(scenario)
+    tried = [kernel for _, kernel in wanted]
+    request = msgspec.structs.replace(
+        request, kernels=[*request.kernels, *tried], tried=tuple(kernel.id for kernel in tried)
+    )
+    return asked(scenario, request, kernels, others, person, [attempt for attempt, _ in wanted])
+
+
+def measurable(name: str) -> Scenario:
+    scenario = catalogue.find(name)
+    if scenario.workload.device != "cpu":
+        raise ActionError(f"{name} runs on a GPU; this version measures stacks on a CPU only. Choose tiny.")
+    return scenario
 
 
 def send(ticket: str, body: dict[str, Any], queue: str) -> None:

@@ -30,7 +30,7 @@ class Variant:
         """Raises ``CandidateFailure`` where a kernel does not build."""
         laid = {MODEL: self.files[MODEL].encode()}
         swapped = {}
-        for kernel in self.kernels:
+        for kernel in {kernel.operator: kernel for kernel in self.kernels}.values():  # the last one for an operator
             folder = f"kernels/{kernel.operator}"
             files, entry = built_kernel(kernel)
             laid |= {f"{folder}/{path}": data for path, data in files.items()}

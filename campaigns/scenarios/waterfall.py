@@ -9,7 +9,7 @@ from campaigns.harness.report import Ratio
 from campaigns.harness.session import PROCESS_SD
 from campaigns.harness.statistics import centre_of
 
-from .request import Parity, StackKernel, Stage
+from .request import Parity, StackKernel, Stage, Trial
 
 Rounds = Mapping[str, Sequence[float]]
 """By variant: µs of one step in each round. The same round of two variants ran one after the other; NaN: disturbed."""
@@ -40,6 +40,19 @@ def share(times: Rounds, step: str, without: str, sd: float) -> Ratio:
 def amdahl(part: float, speedup: float = math.inf) -> float:
     """1/(1 − p(1 − 1/S)); at most 1,000, where p is so near 1 that the measurement says no more."""
     return 1 / max(1e-3, 1 - part * (1 - 1 / speedup))
+
+
+def trial(kernels: Sequence[StackKernel], gain: Ratio | None) -> Trial:
+    """Whether a combination holds: together clear of 1, beyond the interval of the interleaved rounds."""
+    names = " + ".join(kernel.label for kernel in kernels)
+    ids = [kernel.id for kernel in kernels]
+    if gain is None:
+        return Trial(kernels=ids, gain=None, holds=False, why="none of them was right in the model")
+    words = f"{names}: {gain.value:.3f}× together ({gain.lo:.3f} to {gain.hi:.3f})"
+    if gain.lo > 1:
+        return Trial(kernels=ids, gain=gain, holds=True, why=words)
+    why = "slower together" if gain.hi < 1 else "not told apart together either"
+    return Trial(kernels=ids, gain=gain, holds=False, why=f"{why}: {words}")
 
 
 def stage(

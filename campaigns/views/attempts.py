@@ -86,6 +86,9 @@ def report(request: HttpRequest, pk: int, number: int) -> HttpResponse:
 
 def flag_part(request: HttpRequest, flag: Flag, problem: str, typed: str, status: int) -> HttpResponse:
     item = next(item for item in flags_of(flag.attempt) if item["flag"].pk == flag.pk)
-    return render(
+    response = render(
         request, "attempts/_flag.html", {"item": item, "flag_problem": problem, "flag_typed": typed}, status=status
     )
+    if status == 200:
+        response["HX-Trigger"] = "flag-decided"  # what holds an approval back may be gone
+    return response

@@ -5,10 +5,14 @@ from typing import Any
 from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from campaigns.models import Attempt, Campaign, FlagState, State, Verdict
+from campaigns import money
+from campaigns.hosts import broken
+from campaigns.models import UNDECIDED, Attempt, Campaign, FlagState, ModelCall, State, Verdict
 from campaigns.presenters.chart import sparklines
+from campaigns.presenters.hosts import brief
 from campaigns.presenters.review import waiting
 from profiling.models import Profile
 
@@ -27,10 +31,13 @@ def what_needs_me() -> dict[str, Any]:
     ended = list(with_counts(Campaign.objects.filter(ended_at__isnull=False)).order_by("-ended_at")[:5])
     return {
         "approvals": waiting().select_related("campaign", "idea")[:SHOWN],
+        "broken": broken()[:SHOWN],
         "flagged": flagged()[:SHOWN],
         "running": running,
         "ended": ended,
         "sparks": sparklines([*running, *ended]),
+        "hosts": brief(),
+        "today": money.spent(ModelCall.objects.filter(at__gte=timezone.now().replace(hour=0, minute=0, second=0))),
         "profiles": Profile.objects.order_by("-created_at")[:6],
         "is_new": not Campaign.objects.exists(),
     }
@@ -48,7 +55,7 @@ def with_counts(campaigns: Any) -> Any:
     return campaigns.select_related("created_by").annotate(
         n_judged=Count("attempts", filter=~Q(attempts__verdict="")),
         n_kept=Count("attempts", filter=kept_by_attempt()),
-        n_waiting=Count("attempts", filter=Q(attempts__verdict=Verdict.KEPT, attempts__decision="")),
+        n_waiting=Count("attempts", filter=Q(attempts__verdict=Verdict.KEPT, attempts__decision__in=UNDECIDED)),
     )
 
 

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from autoresearch_web import access
-from campaigns import actions
+from campaigns import actions, remeasuring
 from campaigns.actions import ActionError
-from campaigns.models import Attempt, Campaign
+from campaigns.models import Attempt, Campaign, Decision
 from campaigns.presenters import review as presenter
 
 from .attempts import wanted_diff
@@ -53,7 +54,14 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
             sha256 = attempt.signed_sha256(range_)  # a page without scripts has shown the hash without a range
         return actions.approve(attempt, access.person(request), seen=seen(request), sha256=sha256 or "", range_=range_)
 
-    return decide(request, attempt, act, f"Approved attempt {attempt.number} of {attempt.campaign.title}.")
+    return decide(request, attempt, act, lambda: approved_words(attempt))
+
+
+def approved_words(attempt: Attempt) -> str:
+    where = f"attempt {attempt.number} of {attempt.campaign.title}"
+    if Attempt.objects.get(pk=attempt.pk).decision == Decision.SIGNED:
+        return f"Signed {where}. A second signature makes it an approval."
+    return f"Approved {where}."
 
 
 @require_POST
@@ -66,10 +74,31 @@ def reject(request: HttpRequest, pk: int) -> HttpResponse:
             raise ActionError("Say why: the agent reads it, and so does the next reviewer.")
         return actions.reject(attempt, access.person(request), seen=seen(request), kind=kind, reason=reason)
 
-    return decide(request, attempt, act, f"Rejected attempt {attempt.number} of {attempt.campaign.title}.")
+    return decide(request, attempt, act, lambda: f"Rejected attempt {attempt.number} of {attempt.campaign.title}.")
 
 
-def decide(request: HttpRequest, attempt: Attempt, act: Any, done: str) -> HttpResponse:
+@require_safe
+def bar(request: HttpRequest, pk: int) -> HttpResponse:
+    """The bar of decisions alone: after a flag was decided, what holds an approval back is another."""
+    context = presenter.decision_bar(find(pk), access.person(request))
+    return render(request, "review/_bar.html", {**context, "typed": {}})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def again(request: HttpRequest, pk: int) -> HttpResponse:
+    """Measurements after the verdict. POST asks for one more."""
+    attempt, problem, ok = find(pk), "", True
+    if request.method == "POST":
+        problem, ok = attempted(lambda: remeasuring.ask(attempt, access.person(request)))
+        if not request.headers.get("HX-Request"):
+            messages.info(request, problem or "It is being measured again.", extra_tags="" if ok else "bad")
+            return redirect(address(attempt) if attempt.verdict == "kept" else attempt.get_absolute_url())
+    rows = list(attempt.remeasurements.select_related("by")[:5])
+    context = {"attempt": attempt, "again": rows, "again_problem": problem}
+    return render(request, "attempts/_again.html", context, status=200 if ok else 409)
+
+
+def decide(request: HttpRequest, attempt: Attempt, act: Any, done: Callable[[], str]) -> HttpResponse:
     """On to the next candidate; when it was refused the same one again, with what was typed and why it was refused."""
     following = presenter.place(attempt)["next"]
     problem, ok = attempted(act)
@@ -78,11 +107,11 @@ def decide(request: HttpRequest, attempt: Attempt, act: Any, done: str) -> HttpR
         extra = {"problem": problem, "typed": request.POST}
         return show(request, attempt, extra, status=409, partial=bool(request.headers.get("HX-Request")))
     target = find(following) if following else presenter.waiting().first()
-    said = {"done": problem or done, "undo": attempt}
+    said = problem or done()
     if not request.headers.get("HX-Request"):
-        messages.info(request, problem or done)
+        messages.info(request, said)
         return redirect(address(target))
-    response = show(request, target, said, partial=True)
+    response = show(request, target, {"done": said, "undo": attempt}, partial=True)
     response["HX-Push-Url"] = address(target)
     return response
 
@@ -97,7 +126,7 @@ def show(
     against, view = wanted_diff(request)
     context: dict[str, Any] = {"diff_view": view, "typed": {}, **(extra or {})}
     if attempt is not None:
-        context |= presenter.candidate(attempt, against)
+        context |= presenter.candidate(attempt, against, access.person(request))
     else:
         context["running"] = Campaign.objects.filter(state__in=("queued", "running"))[:5]
     partial = partial or bool(request.headers.get("HX-Request"))

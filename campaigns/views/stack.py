@@ -38,6 +38,15 @@ def measure(request: HttpRequest, name: str) -> HttpResponse:
 
 
 @require_POST
+def together(request: HttpRequest, name: str) -> HttpResponse:
+    """Candidates that were not told apart alone are tried together."""
+    known(name)
+    chosen = [int(text) for text in request.POST.getlist("attempt") if text.isascii() and text.isdigit()]
+    done = f"They are tried together in {name}. It takes a minute or more; this page shows it by itself."
+    return act_and_tell(request, lambda: stacking.try_together(name, chosen, access.person(request)), done, "/stack/")
+
+
+@require_POST
 def stop(request: HttpRequest, name: str) -> HttpResponse:
     known(name)
 

@@ -1,5 +1,6 @@
-/** Draws every `[data-plot="speed"]` from the JSON beside it: speed-up by workload, bars with their 95 % interval. */
+/** Draws every `[data-plot]` from the JSON beside it: speed-up by workload with intervals, and the roofline. */
 
+import { roofline } from "./roofline.js";
 import { colour, draw, layout, plain, times } from "./theme.js";
 
 /** Only a kept kernel's gains are green: nothing else wears the winner's colour. */
@@ -48,13 +49,15 @@ function speed(data) {
   };
 }
 
+const PLOTS = { speed, roofline };
+
 function drawAll(root) {
-  for (const element of root.querySelectorAll('[data-plot="speed"]')) {
+  for (const element of root.querySelectorAll("[data-plot]")) {
     const source = document.getElementById(element.dataset.source);
     if (source && !element.dataset.drawn) {
       element.dataset.drawn = "1";
       const data = JSON.parse(source.textContent);
-      draw(element, () => speed(data));
+      draw(element, () => PLOTS[element.dataset.plot](data));
     }
   }
 }

@@ -20,8 +20,14 @@ async function go(url, push = true) {
   ahead.clear();
   window.htmx.swap(place, html, { swapStyle: "innerHTML" });
   if (push) history.pushState({}, "", url);
-  scrollTo(0, 0);
+  arrive();
   fetchAhead();
+}
+
+/** At the top of a new candidate, with the keyboard and a screen reader's voice there too. */
+function arrive() {
+  scrollTo(0, 0);
+  place.querySelector("h1")?.focus({ preventScroll: true });
 }
 
 function fetchAhead() {
@@ -44,9 +50,20 @@ document.addEventListener("htmx:afterSwap", (event) => {
   ahead.clear();
   fetchAhead();
   const problem = place.querySelector("#bar [role=alert]");
-  problem ? problem.scrollIntoView({ block: "nearest" }) : scrollTo(0, 0);
+  problem ? problem.scrollIntoView({ block: "nearest" }) : arrive();
   const count = document.getElementById("review-count");
   const waiting = place.querySelector("[data-waiting]")?.dataset.waiting;
   if (count && waiting !== undefined) count.textContent = waiting === "0" ? "" : waiting;
+});
+/** A flag was decided: what holds an approval back may be gone. What was typed into the bar stays. */
+document.addEventListener("flag-decided", async () => {
+  const bar = document.getElementById("bar");
+  if (!bar) return;
+  const typed = document.getElementById("reject-reason")?.value;
+  try {
+    const html = await load(bar.dataset.src);
+    window.htmx.swap(bar, html, { swapStyle: "outerHTML" });
+    if (typed) document.getElementById("reject-reason").value = typed;
+  } catch { /* the bar still says what it said, and the server decides */ }
 });
 fetchAhead();

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,14 +16,6 @@ from .test_mcp import call, over_http
 pytestmark = pytest.mark.slow
 SEED = "10"
 """With this one the example's first point is a good one: 16 or 32 partial sums, few rows at once, one walk less."""
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    made = Product(tmp_path_factory.mktemp("whole"))
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture(scope="module")

@@ -1,33 +1,10 @@
-"""A real Chromium on a real product."""
+"""A person in a real Chromium on a real product."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from pathlib import Path
+from playwright.sync_api import Browser, Page, expect
 
-import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-
-from tests.system.conftest import Product, product
-
-__all__ = ["product"]
-
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
-FLAGS = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}: install Debian's package chromium, or set CHROMIUM")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-        yield opened
-        opened.close()
+from tests.system.conftest import Product
 
 
 def signed_in(browser: Browser, product: Product, user: str) -> Page:

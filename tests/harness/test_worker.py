@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -121,3 +122,13 @@ def test_a_killed_worker_leaves_no_process(broker: redis.Redis, worker: subproce
 
     _, alive = psutil.wait_procs(below, timeout=10)
     assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_an_evaluator_says_that_it_is_there_and_what_it_is(broker, worker):
+    name = f"gpu.cpu {socket.gethostname()}"
+    until(lambda: broker.exists(f"evaluator:{name}"), 60)
+    about = json.loads(broker.get(f"evaluator:{name}"))["about"]
+    assert about["kind"] == "cpu"
+    assert about["versions"]["torch"]
+    assert 0 < broker.ttl(f"evaluator:{name}") <= 35
+    assert broker.sismember("evaluators", name)

@@ -8,12 +8,11 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from campaigns.harness import sandbox
-from tests.browser.conftest import browser, product, signed_in
+from tests.browser.conftest import signed_in
 from tests.system.conftest import Product
 
 from .conftest import EXAMPLES
 
-__all__ = ["browser", "product"]
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,

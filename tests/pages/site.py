@@ -13,11 +13,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-]
 HAND = """
 import json, sys, django
 django.setup()
@@ -88,6 +83,12 @@ class Site:
         answer = self.hand.stdout.readline()
         assert answer, "the hand has died; its error is above"
         return json.loads(answer)
+
+    def empty(self) -> None:
+        """No row is left, of people neither."""
+        self.do(
+            "from django.core.management import call_command; call_command('flush', interactive=False, verbosity=0)"
+        )
 
     def login_link(self, name: str, to: str) -> str:
         token = self.do(f"from autoresearch_web.access import one_time_token; out = one_time_token({name!r})")

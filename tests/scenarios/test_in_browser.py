@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from tests.pages.site import CHROMIUM, FLAGS, Site
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.slow,
-    pytest.mark.skipif(not Path(CHROMIUM).exists(), reason=f"needs {CHROMIUM} (Debian package chromium)"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 ROWS = """
 from tests.library.conftest import approved
 from tests.scenarios.test_stacking import a_report
@@ -28,33 +21,21 @@ StackMeasurement.objects.create(scenario='tiny', hardware='cpu', ticket='a', sta
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Iterator[Site]:
-    found = Site(tmp_path_factory.mktemp("home"))
-    found.do(ROWS)
-    yield found
-    found.close()
+def pages(site, browser) -> Callable:
+    site.do(ROWS)
 
+    def open_(path, scheme="light", width=1440):
+        page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
+        page.faults = []
+        page.on("pageerror", lambda error: page.faults.append(str(error)))
+        page.goto(site.login_link("eve", path))
+        page.wait_for_load_state("networkidle")
+        if folder := os.environ.get("SCREENSHOTS"):
+            name = path.strip("/").replace("/", "-")
+            page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
+        return page
 
-@pytest.fixture(scope="module")
-def pages(site) -> Iterator:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-
-        def open_(path, scheme="light", width=1440):
-            page = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme).new_page()
-            page.faults = []
-            page.on("pageerror", lambda error: page.faults.append(str(error)))
-            page.goto(site.login_link("eve", path))
-            page.wait_for_load_state("networkidle")
-            if folder := os.environ.get("SCREENSHOTS"):
-                name = path.strip("/").replace("/", "-")
-                page.screenshot(path=f"{folder}/{name}-{scheme}-{width}.png", full_page=True)
-            return page
-
-        yield open_
-        browser.close()
+    return open_
 
 
 def test_the_waterfall_is_drawn_from_the_baseline_to_the_hardware_limit(pages):

@@ -50,7 +50,10 @@ def scaled(operator, text, factor):
 
 
 def test_two_kernels_compound_and_the_sum_is_explained():
-    report = patient(request(mla_decode(), rmsnorm()))
+    norm = rmsnorm()
+    report = patient(request(mla_decode(), norm, tried=(norm.id,)))
+    assert report.trial.gain == report.stages[1].gain
+    assert report.trial.holds == (report.stages[1].gain.lo > 1)
     assert report.refused == ""
     assert [s.operator for s in report.stages] == ["mla_decode", "rmsnorm"]
     first, second = report.stages

@@ -6,13 +6,17 @@ import msgspec
 import pytest
 
 from campaigns import library
+from campaigns.actions import ActionError
 from campaigns.harness.hosts import this_host
 from campaigns.harness.report import Ratio
-from campaigns.models import StackMeasurement, StackState
+from campaigns.models import Attempt, StackMeasurement, StackState
 from campaigns.scenarios import catalogue, stacking
-from campaigns.scenarios.request import Base, Parity, StackReport, Stage, encode
+from campaigns.scenarios.request import Base, Parity, StackReport, Stage, Trial, encode
+from campaigns.scenarios.variants import Variant
 from tests.archive import samples
 from tests.library.conftest import approved
+
+from .kernels import kernel
 
 pytestmark = pytest.mark.django_db
 
@@ -75,6 +79,78 @@ def test_a_withdrawn_kernel_is_not_in_the_stack():
     approved("rmsnorm")
     library.withdraw(library.kernels()[0], samples.person(), "x")
     assert chosen() == ([], [])
+
+
+def stacked(operator, number=1):
+    """A candidate that was right, and not told apart from its incumbent."""
+    made = samples.campaign(operator)
+    attempt = samples.judged(made, made.start_candidate(), number=number)
+    Attempt.objects.filter(pk=attempt.pk).update(verdict="stacked", over_incumbent=1.004)
+    return Attempt.objects.get(pk=attempt.pk)
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What goes to the evaluator's queue, in place of a broker."""
+    bodies = []
+    monkeypatch.setattr(stacking, "send", lambda ticket, body, queue: bodies.append(body))
+    return bodies
+
+
+def test_stacked_candidates_are_offered_and_tried_on_top_of_what_is_approved(
+    sent, browser, django_capture_on_commit_callbacks
+):
+    approved("mla_decode")
+    better, norm = stacked("mla_decode"), stacked("rmsnorm")
+    assert [a.pk for a, _ in stacking.offered(catalogue.find("tiny"))] == [better.pk, norm.pk]
+    with django_capture_on_commit_callbacks(execute=True):
+        browser.post("/stack/tiny/together", {"attempt": [better.pk, norm.pk]})
+    (body,) = sent
+    assert [k["operator"] for k in body["kernels"]] == ["mla_decode", "mla_decode", "rmsnorm"]
+    assert list(body["tried"]) == [better.trial_id, norm.trial_id]
+    row = StackMeasurement.objects.get()
+    assert set(row.tried.all()) == {better, norm}
+
+
+def test_one_candidate_or_two_of_one_operator_are_no_combination(sent):
+    one, other = stacked("rmsnorm"), stacked("rmsnorm")
+    for chosen_ones in ([one.pk], [one.pk, other.pk], [one.pk, 10**6]):
+        with pytest.raises(ActionError):
+            stacking.try_together("tiny", chosen_ones, None)
+    assert sent == []
+
+
+def held(attempts, holds):
+    trial = Trial(
+        kernels=[a.trial_id for a in attempts], gain=ratio(1.1 if holds else 1.0), holds=holds, why="a + b: …"
+    )
+    row = StackMeasurement.objects.create(
+        scenario="tiny", hardware="cpu", ticket="tried", state="done", report=encode(a_report(trial=trial)).decode()
+    )
+    row.tried.set(attempts)
+    return row
+
+
+def test_what_holds_together_can_be_approved_and_what_does_not_cannot(browser):
+    both = [stacked("mla_decode"), stacked("rmsnorm")]
+    row = held(both, False)
+    with pytest.raises(ActionError, match="only kept"):
+        samples.approve(both[0])
+    page = browser.get("/stack/").content.decode()
+    assert "✕ does not" in page
+    assert "Not measured yet" in page, "a trial is not the stack"
+    row.delete()
+    held(both, True)
+    assert "holds together" in browser.get("/stack/").content.decode()
+    assert "Approve" in browser.get(f"/review/{both[0].pk}/").content.decode()
+    samples.approve(both[0])
+    assert [k.operator for k in library.kernels() if k.in_force()] == ["mla_decode"]
+
+
+def test_of_two_kernels_for_one_operator_the_later_one_is_in_the_step():
+    first, last = (kernel("rmsnorm", {"kernel.py": f"# {n}\n"}, "torch", id=str(n)) for n in (1, 2))
+    built = Variant("x", files=catalogue.find("tiny").problem.files, kernels=(first, last)).built()
+    assert [data for path, data in built.files.items() if path.startswith("kernels/")] == [b"# 2\n"]
 
 
 @pytest.fixture

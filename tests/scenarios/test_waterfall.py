@@ -70,6 +70,17 @@ def test_two_processes_of_the_same_code_that_lie_apart_widen_every_band():
     assert waterfall.process_sd(band(1.10)) > waterfall.process_sd(band(1.0)) > 0
 
 
+@pytest.mark.parametrize(("gain", "holds", "why"), [
+    (band(1.03, 0.01), True, "1.030× together"),
+    (band(1.01, 0.02), False, "not told apart together either"),
+    (band(0.97, 0.01), False, "slower together"),
+    (None, False, "none of them was right"),
+])  # fmt: skip
+def test_a_combination_holds_when_it_is_clear_of_the_step_before(gain, holds, why):
+    found = waterfall.trial([kernel("rmsnorm", {"kernel.cpp": ""})], gain)
+    assert (found.holds, why in found.why) == (holds, True)
+
+
 def logits(*rows):
     return np.array(rows, dtype=np.float64)[None]
 

@@ -10,11 +10,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from autoresearch_web.local.guard import kill_sessions, session_of
 from campaigns.harness.sandbox import die_with_parent
@@ -94,11 +92,3 @@ class Product:
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with sqlite3.connect(f"file:{self.home / 'autoresearch.sqlite3'}?mode=ro", uri=True, timeout=10) as db:
             return db.execute(sql, values).fetchall()
-
-
-@pytest.fixture(scope="module")
-def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    made = Product(tmp_path_factory.mktemp("home"))
-    made.start()
-    yield made
-    made.stop()

@@ -1,0 +1,66 @@
+/** The roofline: operations a second over operations a byte, both logarithmic, with the host's measured roof. */
+
+import { colour, layout, plain } from "./theme.js";
+
+const DASHES = ["solid", "dash", "dot", "dashdot"];
+const UNITS = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+function si(value, unit) {
+  const [size, prefix] = UNITS.find(([size]) => value >= size) ?? [1, ""];
+  return `${(value / size).toPrecision(3)} ${prefix}${unit}`;
+}
+
+const roofAt = (data, dot) => (data.bandwidth ? Math.min(data.bandwidth * dot.x, data.roofs[dot.dtype] ?? Infinity) : null);
+
+function roofs(data, [low, high]) {
+  if (!data.bandwidth) return [];
+  const rates = Object.entries(data.roofs);
+  const drawn = rates.length ? rates : [["memory", Infinity]];
+  return drawn.map(([dtype, rate], i) => {
+    const ridge = rate / data.bandwidth;
+    const x = [low, ...(ridge > low && ridge < high ? [ridge] : []), high];
+    const name = rate === Infinity ? `memory ${si(data.bandwidth, "B/s")}` : `${dtype}: ${si(rate, "flop/s")}, memory ${si(data.bandwidth, "B/s")}`;
+    return {
+      mode: "lines", x, y: x.map((at) => Math.min(data.bandwidth * at, rate)), showlegend: false,
+      line: { color: colour("accent"), width: 1.5, dash: DASHES[i % DASHES.length] }, hoverinfo: "text", text: x.map(() => name),
+    };
+  });
+}
+
+function story(data, dot, value, who) {
+  const roof = roofAt(data, dot);
+  const near = roof ? `<br>${Math.round((100 * value) / roof)} % of the roof` : "";
+  return `${plain(dot.name)}, ${who}<br>${si(value, "flop/s")} at ${dot.x.toPrecision(3)} flop/byte${near}`;
+}
+
+export function roofline(data) {
+  const xs = data.dots.map((dot) => dot.x);
+  const ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
+  const before = data.dots.filter((dot) => dot.before !== null);
+  const fill = data.tone;
+  const traces = [
+    ...roofs(data, ends),
+    { mode: "lines", x: before.flatMap((dot) => [dot.x, dot.x, null]), y: before.flatMap((dot) => [dot.before, dot.y, null]), line: { color: colour("calm"), width: 1 }, hoverinfo: "skip", showlegend: false },
+    {
+      mode: "markers", showlegend: false, x: before.map((dot) => dot.x), y: before.map((dot) => dot.before),
+      marker: { symbol: "circle-open", size: 8, color: colour("calm") },
+      hoverinfo: "text", text: before.map((dot) => story(data, dot, dot.before, "incumbent")),
+    },
+    {
+      mode: "markers", showlegend: false, x: xs, y: data.dots.map((dot) => dot.y),
+      marker: {
+        symbol: "circle", size: 9, color: colour(fill),
+        line: { color: data.dots.map((dot) => colour(dot.hidden ? "text" : fill)), width: data.dots.map((dot) => (dot.hidden ? 1.6 : 0)) },
+      },
+      hoverinfo: "text", text: data.dots.map((dot) => story(data, dot, dot.y, dot.hidden ? "candidate, hidden workload" : "candidate")),
+    },
+  ];
+  return {
+    traces,
+    layout: layout("Roofline, candidate and incumbent by workload", {
+      margin: { l: 58, r: 10, t: 34, b: 44 }, hovermode: "closest",
+      xaxis: { type: "log", title: { text: "operations a byte (flop/byte)" }, range: ends.map(Math.log10) },
+      yaxis: { type: "log", title: { text: "operations a second (flop/s)" }, tickformat: "~s", exponentformat: "SI" },
+    }),
+  };
+}
