@@ -10,6 +10,10 @@ export function say(text, tone = "") {
   notice.replaceChildren(line);
 }
 
+/** On a narrow screen the navigation scrolls: it begins at where one is. */
+const here = document.querySelector("nav [aria-current]");
+if (here) here.parentElement.scrollLeft = here.offsetLeft - 24;
+
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. Nothing was changed; try again.", "bad"));
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;

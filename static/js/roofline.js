@@ -33,9 +33,28 @@ function story(data, dot, value, who) {
   return `${plain(dot.name)}, ${who}<br>${si(value, "flop/s")} at ${dot.x.toPrecision(3)} flop/byte${near}`;
 }
 
+/** Ticks of a logarithmic axis: 1, 2, 5 of each decade, fewer where the axis is long. */
+function ticks(low, high, unit) {
+  const decades = Math.log10(high / low);
+  const steps = decades > 4 ? [1] : decades > 2 ? [1, 3] : [1, 2, 5];
+  const values = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const step of steps) values.push(step * 10 ** power);
+  }
+  const shown = values.filter((value) => value >= low && value <= high);
+  return { tickvals: shown, ticktext: shown.map((value) => short(value, unit)) };
+}
+
+function short(value, unit) {
+  const [size, prefix] = UNITS.find(([size]) => value >= size) ?? [1, ""];
+  return `${Number((value / size).toPrecision(2))}${prefix}${unit}`;
+}
+
 export function roofline(data) {
   const xs = data.dots.map((dot) => dot.x);
   const ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
+  const all = data.dots.flatMap((dot) => [dot.y, dot.before ?? dot.y, ...(data.bandwidth ? [roofAt(data, dot)] : [])]);
+  const heights = [Math.min(...all) / 1.6, Math.max(...all) * 1.6];
   const before = data.dots.filter((dot) => dot.before !== null);
   const fill = data.tone;
   const traces = [
@@ -57,10 +76,10 @@ export function roofline(data) {
   ];
   return {
     traces,
-    layout: layout("Roofline, candidate and incumbent by workload", {
+    layout: layout("Roofline, by workload", {
       margin: { l: 58, r: 10, t: 34, b: 44 }, hovermode: "closest",
-      xaxis: { type: "log", title: { text: "operations a byte (flop/byte)" }, range: ends.map(Math.log10) },
-      yaxis: { type: "log", title: { text: "operations a second (flop/s)" }, tickformat: "~s", exponentformat: "SI" },
+      xaxis: { type: "log", title: { text: "operations a byte (flop/byte)" }, range: ends.map(Math.log10), ...ticks(...ends, "") },
+      yaxis: { type: "log", title: { text: "operations a second (flop/s)" }, range: heights.map(Math.log10), ...ticks(...heights, "") },
     }),
   };
 }

@@ -97,7 +97,7 @@ def profiles() -> dict[str, Any]:
         name="broken.sqlite", sha256="0" * 64, size_bytes=10, state="failed", error="no table", hint="Export it again."
     )
     IdeaDraft.objects.create(profile=capture, text="Read it once.", why="32 copies", model="m", asked_by=ada)
-    return {"capture": capture.pk.hex, "ncu": ncu.pk.hex, "failed": failed.pk.hex, "region": region.pk}
+    return {"capture": str(capture.pk), "ncu": str(ncu.pk), "failed": str(failed.pk), "region": region.pk}
 
 
 def the_rest() -> dict[str, Any]:
@@ -113,7 +113,7 @@ def the_rest() -> dict[str, Any]:
     about = msgspec.to_builtins(this_host("cpu", peaks=PEAKS))
     for versions in (about["versions"], {"torch": "9.9", "triton": "4.0"}):
         hosts.note({"queue": "gpu.cpu", "about": {**about, "versions": versions}, "gpu": {}})
-    return {"draft": draft.pk, "imported": read_only.pk, "job": job.pk.hex}
+    return {"draft": draft.pk, "imported": read_only.pk, "job": str(job.pk)}
 
 
 def ten_to_review() -> list[int]:

@@ -52,7 +52,9 @@ def violations(page: Page, options: dict[str, Any]) -> list[str]:
 def examined(page: Page, url: str) -> list[str]:
     """Every rule in the light, and those about colours once more in the dark."""
     page.emulate_media(color_scheme="light")
-    page.goto(url)
+    answer = page.goto(url)
+    assert answer
+    assert answer.ok or url.endswith("/nothing/here"), f"{url}: {answer.status}"
     page.evaluate(OPEN_ALL)
     page.wait_for_function(SETTLED)
     found = violations(page, EVERY_RULE)
