@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from campaigns import memory
-from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, Verdict
+from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, StackMeasurement, Verdict
 
 from . import signing
 from .control import name
@@ -54,7 +54,8 @@ def after_approval(review: Review) -> None:
 def may_be_decided(attempt: Attempt) -> bool:
     """Kept, or not told apart by itself and measured to hold together with others."""
     return attempt.verdict == Verdict.KEPT or (
-        attempt.verdict == Verdict.STACKED and (attempt.decision != "" or attempt.held_trial() is not None)
+        attempt.verdict == Verdict.STACKED
+        and (attempt.decision != "" or StackMeasurement.that_held(attempt) is not None)
     )
 
 

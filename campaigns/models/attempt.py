@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.db import models
@@ -13,9 +13,6 @@ from campaigns.harness.request import CandidateSource
 
 from .campaign import Campaign
 from .idea import Idea
-
-if TYPE_CHECKING:
-    from .stack import StackMeasurement
 
 
 class Phase(models.TextChoices):
@@ -172,11 +169,6 @@ class Attempt(models.Model):
     def trial_id(self) -> str:
         """By which a measurement of a stack calls it."""
         return f"attempt-{self.pk}"
-
-    def held_trial(self) -> StackMeasurement | None:
-        """A measured combination with others that held, where by itself it was not told apart from its incumbent."""
-        done = self.trials.filter(state="done").order_by("-id")
-        return next((trial for trial in done if trial.held(self)), None)
 
     def open_blocks(self) -> int:
         """Blocking flags that nobody has dismissed."""

@@ -42,6 +42,12 @@ class StackMeasurement(models.Model):
     def __str__(self) -> str:
         return f"{self.scenario} {self.state}"
 
+    @classmethod
+    def that_held(cls, attempt: Attempt) -> StackMeasurement | None:
+        """The latest combination of this attempt with others that was measured to hold."""
+        done = cls.objects.filter(state=StackState.DONE, tried=attempt).order_by("-id")
+        return next((trial for trial in done if trial.held(attempt)), None)
+
     def held(self, attempt: Attempt) -> bool:
         """Whether this attempt is in a combination that was measured to hold."""
         report = self.parsed_report()

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 
 from campaigns.actions import signing
 from campaigns.actions.decide import may_be_decided
-from campaigns.models import UNDECIDED, Attempt, RejectKind, Verdict
+from campaigns.models import UNDECIDED, Attempt, RejectKind, StackMeasurement, Verdict
 
 from .evidence import difference, evidence, report_of
 from .problem import sweep_axis
@@ -54,7 +54,7 @@ def decision_bar(attempt: Attempt, person: User | None) -> dict[str, Any]:
     return {
         "attempt": attempt,
         "decidable": may_be_decided(attempt),
-        "held_trial": attempt.held_trial() if attempt.verdict == Verdict.STACKED else None,
+        "held_trial": StackMeasurement.that_held(attempt) if attempt.verdict == Verdict.STACKED else None,
         "sha256": attempt.signed_sha256(),
         "harness_version": harness_version(attempt),
         "signing": signatures(attempt, person),

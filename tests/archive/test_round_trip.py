@@ -158,7 +158,7 @@ def test_every_field_of_every_row_is_in_the_archive_or_left_out_by_name():
 
 def test_every_table_that_belongs_to_a_campaign_is_in_the_archive_or_left_out_by_name():
     library, keys, money = (
-        {"Kernel", "Remeasurement", "StackMeasurement"},
+        {"AttemptProfile", "Kernel", "Remeasurement", "StackMeasurement"},
         {"ApiToken"},
         {"ModelCall"},
     )  # this installation's own
