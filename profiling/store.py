@@ -4,6 +4,7 @@ Layout of a store folder
     meta.json      lanes, rows, devices, what was not captured
     start end name kind side (.npy)   all events, sorted by (row, start); ``side`` indexes the event's side table
     covered.npy    running total of the durations before each event: the busy share of any bucket is two look-ups
+    grid.npy       the same total at evenly spaced times of each row, for windows of many events a pixel
     gpu_* api_* nvtx_*                side tables: launch, NVTX range, grid, block …
     busy_start busy_end               busy intervals per device
     counter_time counter_value counter_area   samples of counters, one track after another
@@ -11,7 +12,9 @@ Layout of a store folder
 
 A **row** is one sub-lane of a lane: its events never overlap, so both its starts and its ends ascend, a window is two
 binary searches, and the exact busy share of a bucket is the difference of ``covered`` at its borders. That serves as
-index pyramid: a window costs pixels × log(events), whatever the zoom, and reads no event that it does not draw.
+index pyramid: a window costs pixels × log(events), whatever the zoom, and reads no event that it does not draw. Where a
+pixel is at least GRID_PIXEL grid steps wide, its borders are moved to the grid (by an eighth of a pixel at most) and
+the total is read there, without a search.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from profiling import counters, lanes
@@ -33,6 +37,9 @@ MAX_BARS = 1500
 MAX_HEAT_CELLS = 60_000
 MAX_NAME_CHARS = 80
 MAX_NAMES_CHARS = 24_000
+KEPT_NAMES = 1 << 16
+EVENTS_A_STEP, GRID_PIXEL = 2, 4
+"""A row's grid has one step for so many events; it serves windows whose pixels are so many steps wide."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +54,19 @@ class Lane:
 
 @dataclass(frozen=True)
 class Row:
-    """A sub-lane: events ``first`` to ``last`` (exclusive). ``crowded``: the last one, where events may overlap."""
+    """A sub-lane: events ``first`` to ``last`` (exclusive). ``crowded``: the last one, where events may overlap.
+
+    Its grid: ``grid_points`` totals from ``grid_first`` on, ``grid_step_ns`` apart, the first at the row's first start.
+    """
 
     lane: int
     level: int
     first: int
     last: int
     crowded: bool = False
+    grid_first: int = 0
+    grid_points: int = 0
+    grid_step_ns: int = 0
 
 
 class Store:
@@ -65,6 +78,7 @@ class Store:
         self.lanes = [Lane(**lane) for lane in self.meta["lanes"]]
         self.rows = [Row(**row) for row in self.meta["rows"]]
         self.counters = [counters.Track(**track) for track in self.meta.get("counters", ())]
+        self._names: dict[int, str] = {}
         self._columns: dict[str, Column] = {}
 
     def column(self, name: str) -> Column:
@@ -80,8 +94,13 @@ class Store:
         return np.asarray(np.memmap(path, np.uint8, "r")) if path.stat().st_size else np.empty(0, np.uint8)
 
     def name(self, name_id: int) -> str:
-        low, high = self.column("name_offsets")[name_id : name_id + 2]
-        return bytes(self._name_bytes[low:high]).decode()
+        found = self._names.get(name_id)
+        if found is None:
+            low, high = self.column("name_offsets")[name_id : name_id + 2].tolist()
+            found = self._name_bytes[low:high].tobytes().decode()
+            if len(self._names) < KEPT_NAMES:
+                self._names[name_id] = found
+        return found
 
     def names_matching(self, text: str) -> Column:
         """Ids of the names that contain ``text``; ASCII letters match in either case."""
@@ -96,6 +115,10 @@ class Store:
                 at = int(offsets[index + 1]) - 1
             at = raw.find(wanted, at + 1)
         return np.array(found, np.int64)
+
+    def window_json(self, lo: int, hi: int, pixels: int) -> bytes:
+        """``window`` as compact JSON."""
+        return msgspec.json.encode(self.window(lo, hi, pixels))
 
     def window(self, lo: int, hi: int, pixels: int) -> dict[str, Any]:
         """What a view of [lo, hi] ns that is ``pixels`` wide shows.
@@ -140,11 +163,11 @@ class Store:
     def _bounds(self, row: Row, lo: int, hi: int) -> tuple[int, int]:
         """Events of the row that overlap [lo, hi]."""
         start, end = self.column("start"), self.column("end")
-        last = row.first + int(np.searchsorted(start[row.first : row.last], hi, "right"))
+        last = row.first + int(start[row.first : row.last].searchsorted(hi, "right"))
         if row.crowded:
             reach = np.maximum.accumulate(end[row.first : last]) if last > row.first else end[:0]
-            return row.first + int(np.searchsorted(reach, lo, "left")), last
-        return row.first + int(np.searchsorted(end[row.first : last], lo, "left")), last
+            return row.first + int(reach.searchsorted(lo, "left")), last
+        return row.first + int(end[row.first : last].searchsorted(lo, "left")), last
 
     def _bars(self, row: Row, first: int, last: int, lo: int, hi: int, used: set[int]) -> dict[str, Any]:
         start, end = self.column("start")[first:last], self.column("end")[first:last]
@@ -159,14 +182,21 @@ class Store:
         }
 
     def _heat(self, row: Row, first: int, last: int, edges: Column) -> str:
+        if row.grid_points and edges[-1] - edges[0] >= GRID_PIXEL * row.grid_step_ns * (len(edges) - 1):
+            return shares(*self._on_grid(row, edges))
         start, end = self.column("start")[first:last], self.column("end")[first:last]
         cumulative = self.column("covered")[first : last + 1]
         if row.crowded:
             start, end = lanes.union(start, end)
             cumulative = np.concatenate([[0], np.cumsum(end - start)])
-        busy = np.diff(lanes.covered(start, end, cumulative, edges)) / np.maximum(np.diff(edges), 1)
-        share = np.ceil(np.clip(busy, 0, 1) * 255).astype(np.uint8)
-        return base64.b64encode(share.tobytes()).decode()
+        return shares(lanes.covered(start, end, cumulative, edges), edges)
+
+    def _on_grid(self, row: Row, edges: Column) -> tuple[Column, Column]:
+        """Totals at the grid's times next to the edges, and those times."""
+        origin = int(self.column("start")[row.first])
+        place = (edges - origin + row.grid_step_ns // 2) // row.grid_step_ns
+        grid = self.column("grid")[row.grid_first : row.grid_first + row.grid_points]
+        return grid[np.clip(place, 0, row.grid_points - 1)], origin + place * row.grid_step_ns
 
     def _short_names(self, used: set[int]) -> dict[int, str]:
         """Names for the bars, cut so that no window outgrows its payload; details give the full name."""
@@ -189,3 +219,9 @@ class Store:
 
     def is_gpu(self, event: int) -> bool:
         return int(self.column("kind")[event]) <= Kind.GRAPH
+
+
+def shares(totals: Column, edges: Column) -> str:
+    """Busy share of each bucket as base64 of bytes: 0 for nothing, at least 1 for anything, 255 for always."""
+    busy = np.diff(totals) / np.maximum(np.diff(edges), 1)
+    return base64.b64encode(np.ceil(np.clip(busy, 0, 1) * 255).astype(np.uint8).tobytes()).decode()

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from profiling import counters, lanes, links, orders
 from profiling.events import GPU_KINDS, Capture, Column, Kind, Table
-from profiling.store import Lane, Row
+from profiling.store import EVENTS_A_STEP, Lane, Row
 
 NVTX_START_END = 60
 
@@ -117,8 +117,25 @@ class Writer:
         kinds = {"start": np.int64, "end": np.int64, "name": np.int32, "kind": np.uint8, "side": np.int32}
         columns = {n: np.concatenate([*parts[n], np.empty(0, k)]).astype(k, copy=False) for n, k in kinds.items()}
         columns["covered"] = np.concatenate([[0], np.cumsum(columns["end"] - columns["start"])])
+        self._save("grid", self._grids(columns))
         for name, column in columns.items():
             self._save(name, column)
+
+    def _grids(self, columns: dict[str, Column]) -> Column:
+        """Totals of ``covered`` at evenly spaced times of each row; the rows learn where theirs are."""
+        parts: list[Column] = [np.empty(0, np.int64)]
+        at = 0
+        for index, row in enumerate(self.rows):
+            steps = (row.last - row.first) // EVENTS_A_STEP
+            if row.crowded or steps < 2:
+                continue
+            start, end = (columns[name][row.first : row.last] for name in ("start", "end"))
+            step_ns = int(-((start[0] - end[-1]) // steps)) or 1
+            times = start[0] + step_ns * np.arange(steps + 1)
+            parts.append(lanes.covered(start, end, columns["covered"][row.first : row.last + 1], times))
+            self.rows[index] = replace(row, grid_first=at, grid_points=steps + 1, grid_step_ns=step_ns)
+            at += steps + 1
+        return np.concatenate(parts)
 
     def _lane(self, table: Table, kind: Kind | None, low: int, high: int, first: int) -> Column:
         """Split one lane into rows; returns the order of its events by (row, start)."""

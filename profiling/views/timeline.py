@@ -65,7 +65,7 @@ def window(request: HttpRequest, pk: UUID) -> HttpResponse:
         lo, hi, pixels = asked(request)
     except BadWindow as error:
         return JsonResponse({"error": str(error)}, status=400)
-    response = JsonResponse(ready_store(pk).window(lo, hi, pixels), json_dumps_params={"separators": (",", ":")})
+    response = HttpResponse(ready_store(pk).window_json(lo, hi, pixels), content_type="application/json")
     response["Cache-Control"] = "private, max-age=86400"
     return response
 

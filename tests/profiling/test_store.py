@@ -3,11 +3,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from profiling.store import MAX_BARS
+from profiling import lanes, store_writer
+from profiling.events import GPU_COLUMNS, Capture, concatenate
+from profiling.store import MAX_BARS, Store
 from profiling.trace import Trace
 from tests.profiling.captures import Export
 
@@ -99,3 +102,24 @@ def test_find_goes_on_from_a_time_and_wraps(export: Export, imported: Imported) 
 def test_a_name_is_not_matched_across_two_names(export: Export, imported: Imported) -> None:
     _, trace = imported(export.kernel("abc", 1, 2).kernel("def", 3, 4))
     assert len(trace.store.names_matching("cd")) == 0
+
+
+def test_far_out_the_busy_share_is_read_off_the_grid_and_is_true(tmp_path: Path) -> None:
+    """Pixel borders move by an eighth of a pixel at most; shares must agree with those counted event by event."""
+    rng = np.random.default_rng(5)
+    start = np.cumsum(rng.integers(100, 2_000, 40_000))
+    end = start + rng.integers(50, 100, len(start)) * np.where(start % 3, 1, 0)
+    capture = Capture(
+        "made", gpu=concatenate([{"start": start, "end": end, "name": np.zeros(len(start), np.int32)}], GPU_COLUMNS)
+    )
+    capture.names.intern("kernel")
+    store_writer.write(capture, tmp_path / "store")
+    store = Store(tmp_path / "store")
+    (row,) = store.rows
+    edges = np.linspace(start[0] - 50_000, end[-1] + 50_000, 401).astype(np.int64)
+    totals, moved = store._on_grid(row, edges)
+    exact = lanes.covered(start, end, store.column("covered"), moved)
+    assert (totals == exact).all()
+    assert np.abs(moved - edges).max() <= row.grid_step_ns / 2 + 1
+    assert row.grid_step_ns * 8 <= (edges[-1] - edges[0]) / 400
+    assert np.diff(totals).sum() == (end - start).sum()
