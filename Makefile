@@ -4,7 +4,7 @@ VENV   ?= .venv
 PORT   ?= 8000
 PY     := $(VENV)/bin/python
 
-.PHONY: demo up test test-fast lint types format doctor install clean
+.PHONY: demo up test lint types format doctor install clean
 
 demo: install          ## start everything, import the demo profile, run the demo campaign; prints one link
 	$(PY) manage.py up --demo --port $(PORT)
@@ -14,7 +14,7 @@ up: install            ## start everything; prints one link
 
 test: install lint types   ## what CI runs
 	$(PY) manage.py makemigrations --check --dry-run
-	$(PY) -m pytest
+	$(PY) -m pytest -n 2
 
 lint: install
 	$(VENV)/bin/ruff check .

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -25,8 +25,10 @@ for name in ("REDIS_URL", "DATABASE_URL"):
 
 import django  # noqa: E402
 import pytest  # noqa: E402
+from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 
 django.setup()
+del os.environ["DJANGO_SETTINGS_MODULE"]  # or a worker of pytest-xdist would set Django up before it comes by here
 
 MEASURING = ("tests/system/", "tests/browser/", "tests/harness/", "tests/scenarios/", "tests/agents/", "tests/api/")
 """These start whole products, browsers and sandboxes, and some of them measure time: on a machine that others share, one
@@ -43,6 +45,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(MEASURING):
             item.add_marker(pytest.mark.flaky(reruns=1))
+    items.sort(key=lambda item: not item.nodeid.startswith(MEASURING))
+
+
+class OneMeasures(LoadScopeScheduling):
+    """With ``-n``: one file's tests stay together, for what its fixtures share, and all files that measure go to one worker,
+    so that no two tests measure at once. The rest runs beside them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "measuring" if nodeid.startswith(MEASURING) else nodeid.split("::", 1)[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneMeasures:
+    return OneMeasures(config, log)
 
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
