@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from campaigns import captures, checking, dispatch, judge, memory, progress, remeasuring
 from campaigns.harness import report as reports
-from campaigns.models import Attempt, Campaign, Event, Flag, Measurement, Phase, Verdict
+from campaigns.models import Attempt, Campaign, Event, Flag, FlagState, Measurement, Phase, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,8 @@ def settle(attempt: Attempt, report: reports.Report) -> None:
         return
     written = write(attempt, report, judgement)
     if judgement.verdict == Verdict.KEPT:
-        Campaign.objects.filter(pk=campaign.pk).update(incumbent=attempt)
+        if not judgement.ranges:  # one that wins on a range only would be a slower incumbent elsewhere
+            Campaign.objects.filter(pk=campaign.pk).update(incumbent=attempt)
         if written:
             transaction.on_commit(lambda: captures.ask(attempt))
 
@@ -87,12 +88,21 @@ def write(attempt: Attempt, report: reports.Report, judgement: judge.Judgement) 
     )
     if not changed:
         return False
-    Measurement.objects.bulk_create(measurement(attempt, row) for row in report.workloads)
-    Flag.objects.bulk_create(flag(attempt, finding) for finding in judgement.flags)
+    replace_evidence(attempt, report, judgement)
     attempt.refresh_from_db()
     memory.learn(attempt)
     Event.record(attempt.campaign_id, "attempt.judged", attempt, verdict=attempt.verdict)
     return True
+
+
+def replace_evidence(attempt: Attempt, report: reports.Report, judgement: judge.Judgement) -> None:
+    """Measurements and flags of this judgement. Of an earlier one only the flags stay that a person decided."""
+    attempt.measurements.all().delete()
+    attempt.flags.filter(state=FlagState.OPEN).delete()
+    decided = set(attempt.flags.values_list("rule", flat=True))
+    Measurement.objects.bulk_create(measurement(attempt, row) for row in report.workloads)
+    new = [f for f in judgement.flags if not (f.data.get("dismissed") and f.rule in decided)]
+    Flag.objects.bulk_create(flag(attempt, finding) for finding in new)
 
 
 def measurement(attempt: Attempt, row: reports.WorkloadResult) -> Measurement:

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from autoresearch_web.celery import app
 from campaigns.harness.request import EvaluationRequest
-from campaigns.models import Attempt
+from campaigns.models import Attempt, FlagState
 
 KEEP_S = 24 * 3600
 MAX_TRIES = 3
@@ -43,9 +43,7 @@ def evaluate(attempt: Attempt) -> None:
 
 def evaluate_again(attempt: Attempt, ticket: str) -> None:
     """The same question under another ticket. What a person dismissed when it was judged does not stop it again."""
-    dismissed = list(attempt.flags.filter(severity="block", state="dismissed").values_list("rule", flat=True))
-    request = msgspec.structs.replace(request_of(attempt), dismissed=dismissed)
-    send(request, ticket, attempt.campaign.queue)
+    send(request_of(attempt), ticket, attempt.campaign.queue)
 
 
 def capture(attempt: Attempt, roles: list[str]) -> None:
@@ -72,6 +70,7 @@ def request_of(attempt: Attempt) -> EvaluationRequest:
         incumbent=attempt.parent.candidate() if attempt.parent else campaign.start_candidate(),
         baseline=campaign.baseline,
         time_limit_s=settings.EVALUATION_LIMIT_S,
+        dismissed=sorted(set(attempt.flags.filter(state=FlagState.DISMISSED).values_list("rule", flat=True))),
     )
 
 

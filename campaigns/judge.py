@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from campaigns.harness.gate import clears, floor_for, noise_band
+from campaigns.harness.gate import WORST, clears, floor_for, noise_band
 from campaigns.harness.report import Finding, Ratio, Report, WorkloadResult
 
 
@@ -13,7 +13,7 @@ from campaigns.harness.report import Finding, Ratio, Report, WorkloadResult
 class Policy:
     """What a keep needs beyond being right."""
 
-    worst_workload: float = 0.95
+    worst_workload: float = WORST
     """No workload may fall below this share of the incumbent's speed, beyond its own interval."""
 
 
@@ -47,6 +47,8 @@ def judge(report: Report, policy: Policy | None = None) -> Judgement:
     if report.over_incumbent is None:
         return Judgement("no_measurement", without_speed(report), report.speedup, flags=report.findings)
     verdict, reason = weigh(report, report.over_incumbent, policy)
+    if verdict in ("reverted", "stacked") and (found := by_range(report, policy)) is not None:
+        return found
     return Judgement(verdict, reason, settled(report), report.over_incumbent, report.findings)
 
 
@@ -71,6 +73,25 @@ def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:
     return "kept", f"{gain}; confirmed in fresh processes"
 
 
+def by_range(report: Report, policy: Policy) -> Judgement | None:
+    """Kept for a range of the swept axis: every workload in it wins beyond its own noise, and so in fresh processes."""
+    won, confirmation, floor = report.range, report.confirmation, floor_for(report.host.kind)
+    if won is None or confirmation is None or not confirmation.correct:
+        return None
+    rows = [row for row in report.workloads if row.name in won.workloads]
+    if not rows or any(not clears(row.over_incumbent, row.noise, floor=floor) for row in rows):
+        return None
+    held = clears(confirmation.over_incumbent, confirmation.noise, floor=floor)
+    if not held or not clears(won.over_incumbent, won.noise, floor=floor):
+        return None
+    assert won.over_incumbent is not None
+    over = won.over_incumbent
+    gain = f"{over.value:.3f}× over the incumbent ({over.lo:.3f} to {over.hi:.3f})"
+    reason = f"for {won.axis} from {won.lo:,} to {won.hi:,}: {gain}; confirmed in fresh processes; not faster elsewhere"
+    where = [{"axis": won.axis, "lo": won.lo, "hi": won.hi}]
+    return Judgement("kept", reason, both(won.speedup, confirmation.speedup), over, report.findings, where)
+
+
 def is_worse(row: WorkloadResult, policy: Policy) -> bool:
     """Whether a workload is slower than the incumbent by more than is allowed, beyond doubt."""
     return row.over_incumbent is not None and row.over_incumbent.hi < policy.worst_workload
@@ -84,7 +105,10 @@ def describe(row: WorkloadResult) -> str:
 
 def settled(report: Report) -> Ratio | None:
     """The speed-up over the baseline: of both measurements, where there are two, from the lowest bound to the highest."""
-    first, second = report.speedup, report.confirmation.speedup if report.confirmation else None
+    return both(report.speedup, report.confirmation.speedup if report.confirmation else None)
+
+
+def both(first: Ratio | None, second: Ratio | None) -> Ratio | None:
     if first is None or second is None:
         return first
     value = (first.value * second.value) ** 0.5

@@ -10,7 +10,7 @@ from django.db.models import Count, F
 from django.utils import timezone
 
 from campaigns import dispatch, loop, money, policy
-from campaigns.models import Attempt, Campaign, Event, Idea, Phase, Policy, State
+from campaigns.models import Attempt, Campaign, Event, Idea, Phase, Policy, State, Verdict
 from campaigns.models.attempt import IN_FLIGHT
 from campaigns.proposers import registry
 
@@ -118,6 +118,18 @@ def send_out(attempt: Attempt, *, from_: Phase = Phase.READY, reason: str = "") 
         if old:
             transaction.on_commit(lambda: dispatch.cancel(old))
     return claimed == 1
+
+
+def judge_again(attempt: Attempt, reason: str) -> bool:
+    """Send a flagged attempt out once more, its dismissed rules with it. False where another blocking flag stands, or
+    it is under way already."""
+    attempt.refresh_from_db()
+    if attempt.open_blocks():
+        return False
+    flagged = Attempt.objects.filter(pk=attempt.pk, phase=Phase.JUDGED, verdict=Verdict.FLAGGED, ticket=attempt.ticket)
+    if not flagged.update(verdict="", reason="", tries=0):
+        return False
+    return send_out(attempt, from_=Phase.JUDGED, reason=reason)
 
 
 def finish(campaign: Campaign, state: State, reason: str) -> bool:

@@ -5,6 +5,7 @@ The tables are ``tests/**/redteam.toml``; the first of them says what their keys
 
 from __future__ import annotations
 
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from campaigns.harness.request import EvaluationRequest
 
 TESTS = Path(__file__).resolve().parent.parent / "tests"
 CAUGHT = ("flagged", "incorrect")
+OUT_OF_TIME = "not begun within the time given"
 
 
 class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +37,8 @@ class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     problem: str = "centre"
     backend: str | None = None
     fools: bool = False
+    verdicts: list[str] = []
+    by: str = ""
     honest: bool = False
     folder: str = ""
 
@@ -45,6 +49,20 @@ class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def path(self) -> Path:
         return Path(self.folder) / "candidates" / self.file
+
+    @property
+    def static(self) -> str:
+        """The rule by which reading the source alone shows it; nothing where it has to run."""
+        return self.by.removeprefix("scan:") if self.by.startswith("scan:") else ""
+
+    @property
+    def cost(self) -> int:
+        """Cheap ones first: read, checked, timed."""
+        return 0 if self.static else 2 if self.asked_mode == "full" else 1
+
+    @property
+    def asked_mode(self) -> str:
+        return self.mode or ("full" if self.honest else "check")
 
     def lacks(self) -> str:
         """What this machine lacks for it; nothing where it can run."""
@@ -60,14 +78,16 @@ class Row(msgspec.Struct, kw_only=True):
     by: str
     blocks: list[str]
     seconds: float
+    outcome: str = ""
 
     @property
     def caught(self) -> bool:
-        return self.verdict in CAUGHT
+        return self.verdict in (self.entry.verdicts or CAUGHT)
 
     @property
     def clean(self) -> bool:
-        return not self.blocks and self.verdict in ("kept", "stacked", "reverted")
+        """It ran to the end of what was asked: right, and nothing blocks."""
+        return not self.blocks and self.outcome == "measured" and self.verdict != "incorrect"
 
     @property
     def good(self) -> bool:
@@ -104,7 +124,7 @@ def request_for(entry: Entry) -> EvaluationRequest:
         problem_files=files,
         candidate=load_candidate(entry.path, entry.backend),
         baseline=problem.default_baseline(),
-        mode=entry.mode or ("full" if entry.honest else "check"),
+        mode=entry.asked_mode,
     )
 
 
@@ -118,6 +138,7 @@ def run_one(entry: Entry) -> Row:
         by=caught_by(report),
         blocks=sorted({f.rule for f in judgement.flags if f.severity == "block"}),
         seconds=report.seconds,
+        outcome=report.outcome,
     )
 
 
@@ -127,9 +148,15 @@ def caught_by(report: Report) -> str:
     return (blocks + failed + [""])[0]
 
 
-def run(chosen: list[Entry], say: Callable[[Entry], None] | None = None) -> Iterator[Row]:
-    """One row after the other, those of one problem together: its reference and baseline then stay warm."""
-    for entry in sorted(chosen, key=lambda e: (e.folder, e.problem)):
+def run(chosen: list[Entry], say: Callable[[Entry], None] | None = None, limit_s: float | None = None) -> Iterator[Row]:
+    """One row after the other, cheap ones first, those of one problem together: its reference and baseline stay warm.
+
+    None is begun once ``limit_s`` is over.
+    """
+    until = None if limit_s is None else time.monotonic() + limit_s
+    for entry in sorted(chosen, key=lambda e: (e.cost > 0, e.folder, e.problem, e.cost)):
+        if until is not None and time.monotonic() > until:
+            return
         if say:
             say(entry)
         yield run_one(entry)
@@ -164,7 +191,8 @@ def document(rows: list[Row], skipped: list[Entry]) -> dict[str, Any]:
             for r in honest
         ],
         "skipped": [
-            {"name": e.name, "kind": e.kind, "needs": e.needs, "honest": e.honest, "reason": e.lacks()} for e in skipped
+            {"name": e.name, "kind": e.kind, "needs": e.needs, "honest": e.honest, "reason": e.lacks() or OUT_OF_TIME}
+            for e in skipped
         ],
         "caught": sum(r.caught for r in cheats),
         "clean": sum(r.clean for r in honest),

@@ -9,8 +9,19 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from campaigns import memory
-from campaigns.models import Attempt, Decision, Event, Flag, FlagState, RejectKind, Review, StackMeasurement, Verdict
+from campaigns import memory, progress
+from campaigns.models import (
+    Attempt,
+    Campaign,
+    Decision,
+    Event,
+    Flag,
+    FlagState,
+    RejectKind,
+    Review,
+    StackMeasurement,
+    Verdict,
+)
 
 from . import signing
 from .control import name
@@ -96,22 +107,24 @@ def who_was_first(attempt: Attempt) -> str:
 
 
 def step_back(attempt: Attempt) -> None:
-    """When the incumbent is rejected, the best kept attempt that nobody rejected takes its place."""
-    from campaigns.models import Campaign
-
-    rest = attempt.campaign.attempts.filter(verdict=Verdict.KEPT).exclude(decision=Decision.REJECTED)
+    """When the incumbent is rejected, the best kept attempt that nobody rejected takes its place: one that wins everywhere."""
+    rest = attempt.campaign.attempts.filter(verdict=Verdict.KEPT, ranges=[]).exclude(decision=Decision.REJECTED)
     best = rest.order_by("-number").first()
     Campaign.objects.filter(pk=attempt.campaign_id, incumbent=attempt).update(incumbent=best)
 
 
 def decide_flag(flag: Flag, person: User | None, *, state: str, reason: str) -> Flag:
-    """Confirm or dismiss an open flag, with a reason that later reviewers see as precedent."""
+    """Confirm or dismiss an open flag, with a reason that later reviewers see as precedent.
+
+    When no blocking flag of a flagged attempt stands any more it is evaluated again, with the dismissed rules.
+    """
     refuse_imported(flag.attempt.campaign)
     if state not in (FlagState.CONFIRMED, FlagState.DISMISSED):
         raise ActionError("A flag is confirmed or dismissed.")
     if not reason.strip():
         raise ActionError("Say why: the next who meets this flag will read it.")
     with transaction.atomic():
+        Campaign.objects.select_for_update().get(pk=flag.attempt.campaign_id)  # of two who dismiss the last one sends
         changed = Flag.objects.filter(pk=flag.pk, state=FlagState.OPEN).update(
             state=state, decided_by=person, decided_at=timezone.now(), decision_reason=reason.strip()[:5000]
         )
@@ -121,5 +134,7 @@ def decide_flag(flag: Flag, person: User | None, *, state: str, reason: str) -> 
         flag.refresh_from_db()
         memory.learn_decision(flag)
         Event.record(flag.attempt.campaign_id, f"flag.{state}", flag.attempt, rule=flag.rule, by=name(person))
+        if state == FlagState.DISMISSED and flag.severity == "block":
+            progress.judge_again(flag.attempt, f"{name(person) or 'a person'} dismissed the flag {flag.rule}")
     flag.refresh_from_db()
     return flag

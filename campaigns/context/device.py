@@ -9,6 +9,7 @@ from .cards import Card, checked
 UNITS = {
     "copy_bytes_per_s": ("copy, read and written together", 1e9, "GB/s"),
     "read_bytes_per_s": ("read", 1e9, "GB/s"),
+    "float32_flop_per_s": ("float32 arithmetic", 1e9, "GFLOP/s"),
     "fp32_flop_per_s": ("float32 arithmetic", 1e9, "GFLOP/s"),
     "bf16_flop_per_s": ("bf16 matmul", 1e12, "TFLOP/s"),
 }
@@ -18,6 +19,8 @@ def card_of(hardware: str, host: Host) -> Card:
     """What the host says, and plainly what it does not say. Nothing is filled in from memory."""
     rows = [f"| device | {plain(host.kind)} |", f"| processor of the host | {plain(host.processor)} |"]
     for key, value in sorted(host.peaks.items()):
+        if "_at_" in key:  # by size, for the floor
+            continue
         label, scale, unit = UNITS.get(key, (key.replace("_", " "), 1.0, ""))
         rows.append(f"| measured: {plain(label)} | {value / scale:,.1f} {unit} |")
     rows += [f"| {plain(name)} | {plain(version)} |" for name, version in sorted(host.versions.items())]

@@ -116,7 +116,7 @@ class Bench:
 
     def stand(self, workload: Workload, count: int) -> Stand:
         """The workload's memory with at least that many input slots."""
-        stand = self.stands[workload.name]
+        stand = self.stands.setdefault(workload.name, Stand(workload, len(self.stands)))
         if not stand.expected:
             self._add_expected(stand)
         if (missing := count - len(stand.slots)) > 0:

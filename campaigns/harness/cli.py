@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from . import kept_peaks
 from . import report as reports
 from .candidate import load_candidate
 from .errors import CandidateError, Infrastructure, ProblemError
@@ -178,7 +179,7 @@ def run_peaks(options: argparse.Namespace) -> int:
         spares = spares_of(gpu)
         if options.again:
             found = peaks.measure(gpu, spares)
-            peaks.keep(gpu, peaks.torch_version(), found)
+            kept_peaks.keep(peaks.identity(gpu, peaks.torch_version()), found)
         else:
             found = peaks.of(gpu, spares)
     for name, value in found.items():

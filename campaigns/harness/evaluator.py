@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from . import HARNESS_VERSION, backends, candidate, place
+from . import HARNESS_VERSION, backends, candidate, cpu_peaks, place
 from .bench import Bench
 from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
 from .gpu import devices, peaks
@@ -179,6 +179,7 @@ def _warm_up(evaluation: Evaluation) -> None:
     else:
         bench.ready()
         evaluation.bench = bench
+        evaluation.peaks = {} if evaluation.untimed or evaluation.request.mode == "check" else cpu_peaks.of()
 
 
 def _drop_benches() -> None:
@@ -255,6 +256,7 @@ def _report(
         over_incumbent=measured.over_incumbent if measured else None,
         noise=measured.noise if measured else None,
         confirmation=evaluation.confirmation if evaluation else None,
+        range=measured.range if measured else None,
         engagement=evaluation.engagement if evaluation else [],
         build_log=evaluation.build_log if evaluation else "",
         output="\n".join(evaluation.outputs) if evaluation else "",

@@ -30,3 +30,12 @@ def clears(over: Ratio | None, noise: Ratio | None, min_gain: float = 0.0, floor
 def hopeless(over: Ratio, noise: Ratio | None, floor: float = MIN_NOISE) -> bool:
     """Whether more rounds cannot make it a keep: even the upper bound stays inside the noise band."""
     return over.hi < 1.0 + noise_band(noise, floor)
+
+
+WORST = 0.95
+"""No workload of a keep may fall below this share of the incumbent's speed, beyond its own interval."""
+
+
+def is_worse(over: Ratio | None) -> bool:
+    """Whether a workload is slower than the incumbent by more than is allowed, beyond doubt."""
+    return over is not None and over.hi < WORST

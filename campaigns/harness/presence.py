@@ -16,6 +16,7 @@ import msgspec
 import redis
 from celery.signals import worker_ready
 
+from . import cpu_peaks, kept_peaks
 from .gpu import devices, peaks
 from .hosts import this_host
 
@@ -31,7 +32,7 @@ def described(queue: str) -> dict[str, Any]:
     """``{queue, about, gpu}``: ``about`` is a ``report.Host``, ``gpu`` says what NVML knows of the first GPU."""
     gpus = [] if queue == "gpu.cpu" else devices.visible()
     gpu = gpus[0] if gpus else None
-    known = peaks.kept(gpu, peaks.torch_version()) if gpu else None
+    known = kept_peaks.kept(peaks.identity(gpu, peaks.torch_version()) if gpu else cpu_peaks.identity())
     about = this_host("cpu", gpu, known)
     card = {"memory_bytes": gpu.memory_bytes, "capability": list(gpu.capability), "count": len(gpus)} if gpu else {}
     return {"queue": queue, "about": msgspec.to_builtins(about), "gpu": card}

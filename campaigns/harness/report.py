@@ -103,6 +103,18 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+class RangeWin(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of the swept axis, ends included, in which the candidate wins; the ratios are over the workloads in it."""
+
+    axis: str
+    lo: int
+    hi: int
+    workloads: list[str]
+    speedup: Ratio | None
+    over_incumbent: Ratio | None
+    noise: Ratio | None
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     summary: str
@@ -124,6 +136,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     over_incumbent: Ratio | None = None
     noise: Ratio | None = None
     confirmation: Confirmation | None = None
+    range: RangeWin | None = None
+    """Where it wins, when not as a whole; the confirmation is then about this range."""
     engagement: list[dict[str, Any]] = []
     """What really ran on the device: ``{"kernel", "calls", "total_us", "share", "own"}``."""
     build_log: str = ""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import cores
 from .bench import Bench, Stand
@@ -41,6 +41,8 @@ MAX_SLOT_BYTES = 256 << 20
 QUICK_ROUNDS, MIN_ROUNDS, MAX_ROUNDS = 3, 6, 16
 BUDGET_S = 6.0
 HOPELESS_AFTER_QUICK = 0.95
+SOMEWHERE_FASTER = 0.05
+"""As a logarithm."""
 PROCESS_SD = 0.006
 """How much the time of the same code differs from process to process (where its memory lies), as a share. Assumed, not
 measured: see docs/harness.md. No number of rounds in one process shows it."""
@@ -101,6 +103,7 @@ class Outcome:
 class Session:
     def __init__(self, evaluation: Evaluation, bench: Bench, candidate: Runner, stage: str) -> None:
         self.evaluation, self.bench, self.stage = evaluation, bench, stage
+        self.problem = bench.problem
         assert bench.baseline is not None
         self.runners = {BASELINE: bench.baseline}
         self.candidate = candidate
@@ -306,7 +309,8 @@ class Session:
             return ""
         if rounds < MIN_ROUNDS:
             overall = combine([centre_of(lane.log_ratios(self.incumbents, CANDIDATE)) for lane in self.lanes])
-            return "clearly slower" if math.exp(overall.hi) < HOPELESS_AFTER_QUICK else ""
+            slower = math.exp(overall.hi) < HOPELESS_AFTER_QUICK and not somewhere_faster(self)
+            return "clearly slower" if slower else ""
         outcome = self.outcome(rounds, "")
         assert outcome.over_incumbent is not None
         if clears(outcome.over_incumbent, outcome.noise):
@@ -350,6 +354,14 @@ class Session:
         assert over is not None
         what = "over the incumbent" if outcome.over_incumbent else "over the baseline"
         return f"round {outcome.rounds}: {over.value:.3f}× {what} ({over.lo:.3f} to {over.hi:.3f})"
+
+
+def somewhere_faster(session: Session | Any) -> bool:
+    """Whether a workload seems faster: where the problem has an axis to sweep, a win on a part of it is looked for."""
+    if session.problem.sweep is None:
+        return False
+    gains = (statistics.median(lane.log_ratios(session.incumbents, CANDIDATE)) for lane in session.lanes)
+    return any(gain > SOMEWHERE_FASTER for gain in gains)
 
 
 __all__ = ["BASELINE", "CANDIDATE", "INCUMBENT", "SECOND", "Outcome", "Session"]

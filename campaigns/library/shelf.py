@@ -62,7 +62,11 @@ def problem_of(kernel: Kernel) -> Problem:
 def entry(kernel: Kernel, problem: Problem) -> dict[str, Any]:
     """What a dispatcher must know of a kernel: where it was tested right, where it is approved, how fast it was."""
     told = measured(kernel.review.attempt, problem, kernel.hardware)
-    return {"id": kernel.review.sha256[:12], **told, "range": kernel.review.range}
+    return {
+        "id": kernel.review.sha256[:12],
+        **told,
+        "range": narrowed(kernel.review.range, kernel.review.attempt.ranges or []),
+    }
 
 
 def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any]:
@@ -71,7 +75,7 @@ def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any
     tested: dict[str, dict[str, list[int]]] = {}
     points = []
     for row in attempt.measurements.all():
-        workload = workloads.get(row.workload)
+        workload = workloads.get(row.workload) or workloads.get(row.workload.partition(", ")[0])  # one of a boundary's
         if workload is None or row.correct is not True:
             continue
         box = tested.setdefault(workload.dtype, {})
@@ -85,10 +89,19 @@ def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any
         "hardware": hardware,
         "backend": attempt.backend,
         "baseline": attempt.campaign.baseline,
-        "range": None,
+        "range": narrowed(None, attempt.ranges or []),
         "tested": tested,
         "points": points,
     }
+
+
+def narrowed(approved: dict[str, Any] | None, won: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """What was approved, and no more than where it was kept: one that wins on a range only serves that range."""
+    if not won:
+        return approved
+    if approved is None or approved["axis"] != won[0]["axis"]:
+        return won[0]
+    return {"axis": won[0]["axis"], "lo": max(approved["lo"], won[0]["lo"]), "hi": min(approved["hi"], won[0]["hi"])}
 
 
 def served(kernel: Kernel, problem: Problem) -> list[str]:

@@ -51,6 +51,7 @@ def decision_bar(attempt: Attempt, person: User | None) -> dict[str, Any]:
     """What is signed, by whom, and whether it may be signed now."""
     axis = sweep_axis(attempt.campaign)
     measured = [row.axes[axis] for row in attempt.measurements.filter(speedup__isnull=False) if axis in row.axes]
+    won = [r for r in attempt.ranges or [] if r.get("axis") == axis]
     return {
         "attempt": attempt,
         "decidable": may_be_decided(attempt),
@@ -60,7 +61,7 @@ def decision_bar(attempt: Attempt, person: User | None) -> dict[str, Any]:
         "signing": signatures(attempt, person),
         "reject_kinds": RejectKind.choices,
         "axis": axis,
-        "axis_bounds": (min(measured), max(measured)) if measured else None,
+        "axis_bounds": (won[0]["lo"], won[0]["hi"]) if won else (min(measured), max(measured)) if measured else None,
         "open_blocks": attempt.open_blocks(),
     }
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import base64
+import json
+
 import msgspec
 import pytest
 
-from campaigns import conclusion, dispatch, progress, watching
+from campaigns import actions, conclusion, dispatch, progress, watching
 from campaigns.harness import report as reports
 from campaigns.harness.report import Confirmation, Ratio
 from campaigns.models import Attempt, Event, Phase
-from tests.factories import make_attempt, make_campaign, make_report
+from tests.factories import make_attempt, make_campaign, make_report, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,3 +149,62 @@ def test_a_report_whose_message_was_lost_is_found(sent, at_broker):
     watching.look_after(sent)
     sent.refresh_from_db()
     assert sent.phase == "judged"
+
+
+def test_a_flagged_attempt_is_judged_again_once_when_its_last_blocking_flag_is_dismissed(sent, at_broker):
+    block = reports.Finding(rule="decoy-kernel", severity="block", evidence="nothing is launched")
+    leave_report(at_broker, sent, findings=[block], speedup=None)
+    conclusion.conclude(sent.ticket)
+    first = sent.ticket
+    (flag,) = sent.flags.all()
+
+    actions.decide_flag(flag, person("ada"), state="dismissed", reason="it is launched by another name")
+    with pytest.raises(actions.ActionError):
+        actions.decide_flag(flag, person("grace"), state="dismissed", reason="me too")
+
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase) == ("", "evaluating")
+    assert sent.ticket != first
+    message = json.loads(at_broker.lrange("gpu.cpu", 0, -1)[0])
+    _, request = json.loads(base64.b64decode(message["body"]))[0]
+    assert request["dismissed"] == ["decoy-kernel"]
+    noted = msgspec.structs.replace(block, severity="note", data={"dismissed": True})
+    leave_report(at_broker, sent, findings=[noted])
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    assert sent.verdict == "kept"
+    assert [(f.rule, f.state) for f in sent.flags.all()] == [("decoy-kernel", "dismissed")]
+    assert sent.measurements.values("workload").distinct().count() == sent.measurements.count()
+    reasons = [e.data.get("reason") for e in Event.objects.filter(attempt=sent, kind="attempt.evaluating")]
+    assert reasons[-1] == "ada dismissed the flag decoy-kernel"
+
+
+def test_one_of_two_blocking_flags_dismissed_sends_nothing_out(sent, at_broker):
+    findings = [reports.Finding(rule=rule, severity="block", evidence="so") for rule in ("threads", "files")]
+    leave_report(at_broker, sent, findings=findings, speedup=None)
+    conclusion.conclude(sent.ticket)
+
+    actions.decide_flag(sent.flags.first(), person("ada"), state="dismissed", reason="no thread there")
+
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.phase) == ("flagged", "judged")
+
+
+def test_a_keep_for_a_range_leaves_the_incumbent_where_it_is(sent, at_broker):
+    ratio = Ratio(value=1.2, lo=1.15, hi=1.25)
+    names = [row.name for row in make_report(sent.campaign, "kept", [], 1).workloads if row.over_incumbent]
+    won = reports.RangeWin(
+        axis="rows",
+        lo=1,
+        hi=8,
+        workloads=names,
+        speedup=ratio,
+        over_incumbent=ratio,
+        noise=Ratio(value=1, lo=0.999, hi=1.001),
+    )
+    slower = Ratio(value=0.9, lo=0.88, hi=0.92)
+    leave_report(at_broker, sent, over_incumbent=slower, range=won)
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    assert (sent.verdict, sent.ranges) == ("kept", [{"axis": "rows", "lo": 1, "hi": 8}])
+    assert sent.campaign.__class__.objects.get(pk=sent.campaign_id).incumbent_id is None

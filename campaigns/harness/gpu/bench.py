@@ -20,7 +20,7 @@ from ..request import CandidateSource
 from . import precision
 from .channel import GpuChannel, together
 from .devices import Gpu
-from .runner import STORE_LIMIT_S, GpuRunner
+from .runner import RENEW_LIMIT_S, STORE_LIMIT_S, GpuRunner
 from .spares import BECOME_LIMIT_S, Spares, become
 from .work import Draw, Piece, describe, expected_dtype, nbytes, pieces, sizes
 
@@ -63,6 +63,7 @@ class GpuBench:
         self.facts: dict[str, Any] = {}
         self.scales: dict[str, dict[str, float]] = {}
         self.baseline_us: dict[str, float] = {}
+        self.edge_lists: dict[str, list[str]] = {}
         self.expected_area: Area | None = None
         self.areas: dict[int, Area] = {}
         """What the comparing process has mapped, by the number under which it has it."""
@@ -136,12 +137,29 @@ class GpuBench:
         """The problem's named hard cases; none where they are too large to be drawn all at once."""
         if nbytes(self.problem, self.problem.inputs, workload) > EDGE_BYTES:
             return []
-        answer = self.ask_reference("edge_names", workload=describe(self.problem, workload), seed=seed)
-        return [str(name) for name in answer["names"]]
+        if workload.name not in self.edge_lists:
+            answer = self.ask_reference("edge_names", workload=describe(self.problem, workload), seed=seed)
+            self.edge_lists[workload.name] = [str(name) for name in answer["names"]]
+        return self.edge_lists[workload.name]
 
     def input_digest(self, workload: Workload, draw: Draw) -> dict[str, int]:
         answer = self.ask_reference("digest", workload=describe(self.problem, workload), seed=draw.seed, edge=draw.edge)
         return dict(answer["digest"])
+
+    def renew(self, runner: GpuRunner, workload: Workload, items: dict[str, Draw], poison: list[str]) -> None:
+        """New values in a runner's slots; meanwhile the reference computes what they are to give."""
+        scales = self.scales_of(workload)
+        assert self.reference is not None
+        with runner.blamed():
+            asked = runner.channel.send("renew", **runner.renewal(items, poison, scales))
+        draws = [[draw.seed, draw.edge] for draw in reversed(items.values())]
+        with trusted("reference process"):
+            prepared = self.reference.send("prepare", workload=describe(self.problem, workload), draws=draws)
+        posted = [
+            (runner.channel, asked, RENEW_LIMIT_S, "drawing its inputs"),
+            (self.reference, prepared, EXPECT_LIMIT_S, "computing what is expected"),
+        ]
+        together(posted, lambda ch: runner.blamed() if ch is runner.channel else trusted("reference process"))
 
     def check(self, runner: GpuRunner, workload: Workload, slot: str, whole: bool = False) -> Checked:
         """The outputs of a slot, chosen now, against what the reference makes of the same seed."""

@@ -49,13 +49,26 @@ def together(
     Each is (channel, nonce, limit in s, what); ``guard(channel)`` is a context that turns its failures into whose they are.
     """
     answers: list[dict[str, Any]] = []
-    failure: BaseException | None = None
+    failure: Exception | None = None
+    for answer in settled(posted, guard):
+        if isinstance(answer, Exception):
+            failure = failure or answer
+        else:
+            answers.append(answer)
+    if failure is not None:
+        raise failure
+    return answers
+
+
+def settled(
+    posted: list[tuple[GpuChannel, str, float, str]], guard: Callable[[GpuChannel], Any]
+) -> list[dict[str, Any] | Exception]:
+    """As ``together``, with each failure in the place of its answer."""
+    answers: list[dict[str, Any] | Exception] = []
     for channel, nonce, limit_s, what in posted:
         try:
             with guard(channel):
                 answers.append(channel.receive(nonce, limit_s, what))
         except Exception as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
+            answers.append(error)
     return answers

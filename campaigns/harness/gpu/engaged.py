@@ -1,4 +1,4 @@
-"""A candidate in two more processes, beside its correctness checks: one profiled, one with its kernels emptied."""
+"""A candidate in more processes, beside its correctness checks: one profiled, one with its kernels emptied, one where they fail."""
 
 from __future__ import annotations
 
@@ -35,18 +35,16 @@ class Engaged:
         self.scales = {w.name: bench.scales_of(w) for w in workloads}
         self.profiled: list[dict[str, Any]] = []
         self.failure: BaseException | None = None
-        self.empty_ran = False
         self.profiling = start("candidate, profiled", source, built)
-        self.empty: GpuRunner | None = None
-        if source.backend == "triton":
-            files = {p: kernels.without_bodies(t) if p.endswith(".py") else t for p, t in source.files.items()}
-            emptied = CandidateSource(backend="triton", files=files)
-            self.empty = start(
-                "candidate, its kernels emptied", emptied, Built({p: t.encode() for p, t in files.items()}, built.entry)
-            )
+        self.twins: dict[str, GpuRunner] = {}
+        """``empty`` and ``failing``: the candidate with other kernels' bodies."""
+        self.ran: set[str] = set()
+        for name, twin in twins_of(source).items():
+            files = {path: text.encode() for path, text in twin.files.items()}
+            self.twins[name] = start(f"candidate, its kernels {name}", twin, Built(files, built.entry))
         self.threads = [threading.Thread(target=self._profile, daemon=True)]
-        if self.empty is not None:
-            self.threads.append(threading.Thread(target=self._run_empty, args=(self.empty,), daemon=True))
+        for name, runner in self.twins.items():
+            self.threads.append(threading.Thread(target=self._run_twin, args=(name, runner), daemon=True))
         for thread in self.threads:
             thread.start()
 
@@ -67,13 +65,13 @@ class Engaged:
         except BaseException as error:
             self.failure = error
 
-    def _run_empty(self, runner: GpuRunner) -> None:
+    def _run_twin(self, name: str, runner: GpuRunner) -> None:
         try:
             runner.load()
             self._call_once(runner, self.workload)
-            self.empty_ran = True
+            self.ran.add(name)
         except CandidateFailure:
-            self.empty_ran = False
+            pass
         except BaseException as error:
             self.failure = self.failure or error
 
@@ -84,6 +82,15 @@ class Engaged:
             raise self.failure
 
     def close(self) -> None:
-        for runner in (self.profiling, self.empty):
-            if runner is not None:
-                self.end(runner)
+        for runner in (self.profiling, *self.twins.values()):
+            self.end(runner)
+
+
+def twins_of(source: CandidateSource) -> dict[str, CandidateSource]:
+    """The same candidate with kernels that do nothing, and with kernels that fail where it could hide that."""
+    if source.backend not in ("triton", "cutedsl"):
+        return {}
+    found = {"empty": kernels.emptied(source)}
+    if (failing := kernels.failing(source)) is not None:
+        found["failing"] = failing
+    return found

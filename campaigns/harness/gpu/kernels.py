@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..request import CandidateSource
+from ..scan.host import jit_defs
 
 LIBRARIES = {
     "cuBLAS": r"cublas|nvjet|gemmk1|gemv|splitKreduce",
@@ -39,27 +40,33 @@ def own_names(source: CandidateSource) -> set[str]:
 def jit_functions(text: str) -> list[ast.FunctionDef]:
     """Functions with a decorator that makes a kernel of them."""
     try:
-        tree = ast.parse(text)
+        return [function for _, function in jit_defs(ast.parse(text))]
     except (SyntaxError, ValueError):
         return []
-    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and any(map(_is_jit, n.decorator_list))]
 
 
-def _is_jit(node: ast.expr) -> bool:
-    call = node.func if isinstance(node, ast.Call) else node
-    name = call.attr if isinstance(call, ast.Attribute) else call.id if isinstance(call, ast.Name) else ""
-    root = call.value.id if isinstance(call, ast.Attribute) and isinstance(call.value, ast.Name) else ""
-    return (name == "jit" and root != "numba") or (name == "kernel" and root in ("cute", ""))
-
-
-def without_bodies(text: str) -> str:
+def without_bodies(text: str, body: str = "pass") -> str:
     """The same source, every kernel's body replaced by nothing: what is still right then was not the kernels' work."""
     lines = text.splitlines(keepends=True)
     for function in sorted(jit_functions(text), key=lambda f: -f.lineno):
         first, last = function.body[0], function.body[-1]
         indent = " " * first.col_offset
-        lines[first.lineno - 1 : last.end_lineno] = [f"{indent}pass\n"]
+        lines[first.lineno - 1 : last.end_lineno] = [f"{indent}{body}\n"]
     return "".join(lines)
+
+
+def emptied(source: CandidateSource, body: str = "pass") -> CandidateSource:
+    """A Python candidate with every kernel's body replaced."""
+    files = {p: without_bodies(t, body) if p.endswith(".py") else t for p, t in source.files.items()}
+    return CandidateSource(backend=source.backend, files=files)
+
+
+def failing(source: CandidateSource) -> CandidateSource | None:
+    """The same with kernels that fail when they are launched; None where nothing in the source could hide a failure."""
+    hides = re.compile(r"^\s*except\b|\bsuppress\s*\(|\bfinally\s*:", re.MULTILINE)
+    if not any(hides.search(text) for path, text in source.files.items() if path.endswith(".py")):
+        return None
+    return emptied(source, 'raise RuntimeError("this kernel was made to fail")')
 
 
 def family(kernel: str, own: Iterable[str]) -> str:

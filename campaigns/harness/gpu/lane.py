@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from ..problem import Workload
 from .channel import Clocks
 
-MIN_SLOTS, MAX_SLOTS = 4, 128
+MIN_SLOTS, MAX_SLOTS = 4, 256
+ONCE_NS, LONG_ENOUGH = 300_000, 64
+"""A block in which each slot is called once is at least so long: the evaluator's clock is disturbed by some 20 µs."""
 RENEWED = 8
 SESSION_NS, MIN_BLOCK_NS, MAX_BLOCK_NS = 24_000_000, 2_000_000, 8_000_000
 """The evaluator's clock is disturbed by some 17 µs a block: few workloads get longer blocks, many average it out."""
@@ -19,14 +21,15 @@ MEMORY_SHARE = 0.08
 SHORT, LONG, ONCE, PRIME = "short", "long", "once", "prime"
 
 
-def slot_count(bytes_of_call: int, l2_bytes: int, memory_bytes: int) -> tuple[int, bool]:
-    """How many slots are rotated, and whether that leaves the second-level cache cold.
+def slot_count(bytes_of_call: int, l2_bytes: int, memory_bytes: int, call_ns: float = math.inf) -> tuple[int, bool]:
+    """How many slots are rotated, and whether that leaves the second-level cache cold. ``call_ns``: the baseline's time.
 
     Between two calls on the same slot all others are used: cold once that is more than twice the cache.
     """
     wanted = math.ceil(2 * l2_bytes / max(1, bytes_of_call)) + 1
     most = max(2, int(memory_bytes * MEMORY_SHARE / max(1, bytes_of_call)))
-    count = min(max(MIN_SLOTS, wanted), MAX_SLOTS, most)
+    long_enough = math.ceil(ONCE_NS / max(1000.0, call_ns))
+    count = min(max(MIN_SLOTS, wanted, min(long_enough, LONG_ENOUGH)), MAX_SLOTS, most)
     return count, (count - 1) * bytes_of_call >= 2 * l2_bytes
 
 
@@ -62,8 +65,6 @@ class Lane:
     limit_s: float = 60.0
     raw: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     """By runner and round: both clocks of the longer and of the shorter block."""
-    repeats: list[float] = field(default_factory=list)
-    """log(time on new inputs ÷ time on the same inputs again) of the candidate."""
 
     @property
     def prime(self) -> str:

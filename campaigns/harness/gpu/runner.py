@@ -89,17 +89,16 @@ class GpuRunner:
 
     def make_slots(self, workload: Workload, names: Sequence[str]) -> None:
         """Memory on the device for those slots that it does not have yet."""
+        for request in self.slot_requests(workload, names):
+            self.ask("slots", RENEW_LIMIT_S, **request)
+
+    def slot_requests(self, workload: Workload, names: Sequence[str]) -> list[dict[str, Any]]:
+        """The requests that make those slots; from now on they count as there."""
         new = [name for name in names if name not in self.draws]
-        for first in range(0, len(new), 64):
-            some = new[first : first + 64]
-            self.ask(
-                "slots",
-                RENEW_LIMIT_S,
-                workload=describe(self.problem, workload),
-                names=some,
-                placement=secrets.randbits(62),
-            )
-            self.draws |= dict.fromkeys(some, Draw(0))
+        self.draws |= dict.fromkeys(new, Draw(0))
+        described = describe(self.problem, workload)
+        pieces = [new[first : first + 64] for first in range(0, len(new), 64)]
+        return [{"workload": described, "names": some, "placement": secrets.randbits(62)} for some in pieces]
 
     def renewal(self, items: dict[str, Draw], poison: Sequence[str], scales: dict[str, float]) -> dict[str, Any]:
         """The request that gives slots new values and fills outputs with wrong ones."""

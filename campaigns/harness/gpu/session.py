@@ -20,20 +20,20 @@ from ..errors import CandidateFailure, Infrastructure
 from ..gate import MIN_NOISE_GPU, clears, hopeless
 from ..problem import Workload
 from ..report import Finding, Ratio
-from ..session import BASELINE, CANDIDATE, INCUMBENT, ORDERS, SECOND, Outcome
+from ..session import BASELINE, CANDIDATE, INCUMBENT, ORDERS, SECOND, Outcome, somewhere_faster
 from ..statistics import Estimate, centre_of, combine
 from .bench import BASELINE_CALL_LIMIT_S, GpuBench
-from .channel import GpuChannel, together
+from .channel import GpuChannel, settled
 from .lane import LONG, ONCE, RENEWED, SHORT, Lane, calls_in_block, order, slot_count
+from .recall import look_for_memory
 from .runner import COMPILE_LIMIT_S, PRIME, RENEW_LIMIT_S, GpuRunner
 from .work import total_bytes
 
 QUICK_ROUNDS, MIN_ROUNDS, MAX_ROUNDS = 3, 6, 20
 BUDGET_S = 5.0
 HOPELESS_AFTER_QUICK = 0.95
+CLEARLY_SLOWER = "clearly slower"
 CLOCKS_DISAGREE, WORK_HIDDEN = 0.02, 0.05
-REMEMBERS = 0.15
-REPEATS, MORE_REPEATS = 3, 7
 SLOWER_LIMIT = 30.0
 EXACT_SHARE = 0.5
 MIN_BLOCK_LIMIT_S = 5.0
@@ -70,6 +70,8 @@ class GpuSession:
         self.random = random.Random(bench.seed())
         self.min_rounds, self.max_rounds, self.budget_s = MIN_ROUNDS, MAX_ROUNDS, BUDGET_S
         self.seconds: dict[str, float] = {}
+        self.recall: dict[str, dict[str, Any]] = {}
+        """By workload and runner, the logarithms of time on new values over time on seen ones."""
 
     @property
     def incumbents(self) -> list[str]:
@@ -82,39 +84,48 @@ class GpuSession:
             self.hooks.checkpoint()
             self.lanes.append(self.prepare(workload))
         self.seconds["preparing"] = time.monotonic() - began
-        for lane in self.lanes:
-            self.look_for_memory(lane)
         outcome = self.rounds()
+        self.seconds["rounds"] = time.monotonic() - began - self.seconds["preparing"]
+        if outcome.stopped != CLEARLY_SLOWER:
+            self.recall = look_for_memory(self)
         self.seconds["all"] = time.monotonic() - began
         self.look_at_clocks()
         return outcome
 
     def all(self, what: str, limit_s: float, requests: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """The same request to several runners at the same time; nothing of it is timed."""
+        """The same request to several runners at the same time; nothing of it is timed. Raises the first failure."""
+        found: dict[str, dict[str, Any]] = {}
+        for who, answer in self.each(what, limit_s, requests).items():
+            if isinstance(answer, Exception):
+                raise answer
+            found[who] = answer
+        return found
+
+    def each(
+        self, what: str, limit_s: float, requests: dict[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any] | Exception]:
+        """As ``all``, with each runner's failure in the place of its answer."""
         posted: list[tuple[GpuChannel, str, float, str]] = []
         by_channel = {self.runners[who].channel: self.runners[who] for who in requests}
         for who, request in requests.items():
             runner = self.runners[who]
             with runner.blamed():
                 posted.append((runner.channel, runner.channel.send(what, **request), limit_s, what))
-        answers = together(posted, lambda channel: by_channel[channel].blamed())
+        answers = settled(posted, lambda channel: by_channel[channel].blamed())
         return dict(zip(requests, answers, strict=True))
 
     def prepare(self, workload: Workload) -> Lane:
         """Slots, a warm call, graphs: for all runners at the same time where that is not timed."""
         nbytes = total_bytes(self.problem, workload)
-        count, cold = slot_count(nbytes, self.bench.l2_bytes, self.bench.gpu.memory_bytes)
+        call_ns = self.bench.time_baseline(workload) * 1e9
+        count, cold = slot_count(nbytes, self.bench.l2_bytes, self.bench.gpu.memory_bytes, call_ns)
         names = [f"{workload.name}/{i}" for i in range(count)]
         lane = Lane(workload, names, cold)
         scales = self.bench.scales_of(workload)
-        for runner in self.runners.values():
-            runner.make_slots(workload, [*names, lane.prime])
+        self.make_slots(workload, [*names, lane.prime])
         self.renew(lane, [*names, lane.prime], scales)
-        limits = {who: BASELINE_CALL_LIMIT_S if who == BASELINE else COMPILE_LIMIT_S for who in self.runners}
-        for who, runner in self.runners.items():
-            runner.call([lane.prime], limits[who])
-        for who, runner in self.runners.items():
-            self.capture(lane, who, runner)
+        self.all("call", BASELINE_CALL_LIMIT_S, {who: {"calls": [lane.prime]} for who in self.runners})
+        self.capture_ones(lane)
         quickest = math.inf
         for who, runner in self.runners.items():
             call_ns = self.rough_ns(lane, runner)
@@ -127,25 +138,38 @@ class GpuSession:
         self.capture_blocks(lane)
         return lane
 
-    def capture(self, lane: Lane, who: str, runner: GpuRunner) -> None:
+    def make_slots(self, workload: Workload, names: Sequence[str]) -> None:
+        """In all runners at the same time."""
+        asked = {who: runner.slot_requests(workload, names) for who, runner in self.runners.items()}
+        for number in range(max(map(len, asked.values()))):
+            self.all("slots", RENEW_LIMIT_S, {who: some[number] for who, some in asked.items() if number < len(some)})
+
+    def capture_ones(self, lane: Lane) -> None:
         """A graph of one call, and one of each slot once. What cannot be captured is timed as plain calls, and said."""
-        lane.nodes[who] = {}
-        try:
-            lane.nodes[who][PRIME] = runner.capture(lane.graph(PRIME), [lane.prime], COMPILE_LIMIT_S)
-        except (CandidateFailure, Infrastructure) as failure:
-            if who == CANDIDATE or runner.channel.closed:
-                raise
-            lane.direct[who] = str(failure)
-            runner.capture(lane.graph(PRIME), [lane.prime], COMPILE_LIMIT_S, direct=True)
-        direct = who in lane.direct
-        lane.nodes[who][ONCE] = runner.capture(lane.graph(ONCE), lane.slots, COMPILE_LIMIT_S, direct)
+        graph = lane.graph(PRIME)
+        requests: dict[str, dict[str, Any]] = {who: {"graph": graph, "calls": [lane.prime]} for who in self.runners}
+        answers = self.each("capture", COMPILE_LIMIT_S, requests)
+        for who, answer in answers.items():
+            runner = self.runners[who]
+            if not isinstance(answer, dict):
+                if who == CANDIDATE or runner.channel.closed:
+                    raise answer
+                lane.direct[who] = str(answer)
+                runner.capture(graph, [lane.prime], COMPILE_LIMIT_S, direct=True)
+            runner.graphs.add(graph)
+            lane.nodes[who] = {PRIME: answer.get("nodes") if isinstance(answer, dict) else None}
+        graph = lane.graph(ONCE)
+        requests = {who: {"graph": graph, "calls": lane.slots, "direct": who in lane.direct} for who in self.runners}
+        for who, answer in self.all("capture", COMPILE_LIMIT_S, requests).items():
+            self.runners[who].graphs.add(graph)
+            lane.nodes[who][ONCE] = answer.get("nodes")
 
     def rough_ns(self, lane: Lane, runner: GpuRunner) -> float:
         """Roughly the time of a call, from a block of all slots and a block of one call."""
         prime, once = [lane.graph(PRIME)], [lane.graph(ONCE)]
-        runner.block(once, [], RENEW_LIMIT_S)
+        runner.block(once, prime, RENEW_LIMIT_S)
         wide = min(runner.block(once, prime, RENEW_LIMIT_S).wall_ns for _ in range(2))
-        narrow = min(runner.block(prime, prime, RENEW_LIMIT_S).wall_ns for _ in range(2))
+        narrow = runner.block(prime, prime, RENEW_LIMIT_S).wall_ns
         return max(500.0, (wide - narrow) / (len(lane.slots) - 1))
 
     def capture_blocks(self, lane: Lane) -> None:
@@ -192,40 +216,6 @@ class GpuSession:
 
     def some(self, lane: Lane) -> list[str]:
         return lane.slots if len(lane.slots) <= RENEWED else self.random.sample(lane.slots, RENEWED)
-
-    def look_for_memory(self, lane: Lane) -> None:
-        """A kernel that remembers inputs is faster on those it has seen: each slot once on new inputs, then once more on
-        the same, drawn again into the same memory, so that all but the kernel's memory is as it was."""
-        if CANDIDATE not in self.runners:
-            return
-        lane.repeats = [self.new_over_seen(lane) for _ in range(REPEATS)]
-        if min(lane.repeats) <= math.log1p(REMEMBERS):
-            return
-        lane.repeats += [self.new_over_seen(lane) for _ in range(MORE_REPEATS)]
-        more = centre_of(lane.repeats[REPEATS:])
-        found = more.centre
-        if more.lo > math.log1p(REMEMBERS):
-            self.hooks.add_finding(
-                Finding(
-                    rule="remembers-inputs",
-                    severity="block",
-                    evidence=f"{lane.workload.name}: on inputs that it has seen it is {math.expm1(found):.0%} faster than "
-                    "on new ones: it keeps results from call to call",
-                    data={"log_ratios": lane.repeats},
-                )
-            )
-
-    def new_over_seen(self, lane: Lane) -> float:
-        runner, scales = self.runners[CANDIDATE], self.bench.scales_of(lane.workload)
-        once, prime = [lane.graph(ONCE)], [lane.graph(PRIME)]
-        items = {name: self.bench.draw() for name in lane.slots}
-        took = []
-        for _ in range(2):
-            runner.renew(items, lane.slots, scales)
-            took.append(runner.block(once, prime, lane.limit_s))
-        self.check(lane, runner, self.random.choice(lane.slots))
-        wall, device = took[0].wall_ns / took[1].wall_ns, took[0].device_ns / max(1.0, took[1].device_ns)
-        return math.log(max(1e-9, min(wall, device)))
 
     def rounds(self) -> Outcome:
         until = time.monotonic() + self.budget_s
@@ -311,7 +301,8 @@ class GpuSession:
             return ""
         if pairs < self.min_rounds:
             overall = combine([centre_of(lane.log_ratios(self.incumbents, CANDIDATE)) for lane in self.lanes])
-            return "clearly slower" if math.exp(overall.hi) < HOPELESS_AFTER_QUICK else ""
+            slower = math.exp(overall.hi) < HOPELESS_AFTER_QUICK and not somewhere_faster(self)
+            return CLEARLY_SLOWER if slower else ""
         outcome = self.outcome(pairs, "")
         assert outcome.over_incumbent is not None
         if clears(outcome.over_incumbent, outcome.noise, floor=MIN_NOISE_GPU):

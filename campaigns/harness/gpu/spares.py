@@ -49,8 +49,8 @@ def spec(gpu: Gpu) -> Spec:
 class Spares:
     """A few processes that wait for one GPU. ``take`` hands one out and starts another."""
 
-    def __init__(self, gpu: Gpu, kept: int = KEPT) -> None:
-        self.gpu, self.kept = gpu, kept
+    def __init__(self, gpu: Gpu, kept: int | None = None) -> None:
+        self.gpu, self.kept = gpu, KEPT if kept is None else kept
         self.waiting: list[GpuChannel] = []
 
     def fill(self, count: int | None = None) -> None:

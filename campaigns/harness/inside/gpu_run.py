@@ -113,7 +113,9 @@ class Role:
                 slot.inputs[spec["name"]] = self.tensor(spec, generator, None)
             for spec in workload["outputs"]:
                 slot.outputs[spec["name"]] = self.tensor(spec, generator, slot)
-            slot.arguments = (*slot.inputs.values(), *slot.outputs.values())
+            # Tensors of its own over the same memory: what it makes of these objects (another class, other memory)
+            # does not change what is filled, hashed and looked at.
+            slot.arguments = tuple(t.detach() for t in (*slot.inputs.values(), *slot.outputs.values()))
 
     def tensor(self, spec: dict[str, Any], generator: Any, guarded: Slot | None) -> Any:
         torch = self.torch

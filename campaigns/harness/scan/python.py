@@ -63,6 +63,12 @@ ATTRIBUTES = {
     "__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "f_back", "f_globals", "f_locals",
     "tb_frame", "gi_frame", "cr_frame", "__getattribute__",
 }  # fmt: skip
+REFERENCES = {"reference", "problem_reference", "problem_inputs", "baselines"}
+HIDDEN_MODULES = {
+    "threading", "_thread", "subprocess", "ctypes", "socket", "importlib", "inspect", "gc", "builtins", "shutil", "tempfile",
+    "mmap", "pickle", "multiprocessing", "sys",
+}  # fmt: skip
+"""Modules that other modules have imported: ``torch.utils.data.dataloader.threading``."""
 CONTAINERS = {"dict", "list", "set", "OrderedDict", "defaultdict", "WeakKeyDictionary", "WeakValueDictionary", "deque"}
 WRITES = {"append", "add", "update", "setdefault", "insert", "extend", "pop", "popitem", "appendleft"}
 IDENTITIES = {"data_ptr", "id", "hash", "untyped_storage", "_version", "tobytes"}
@@ -117,6 +123,8 @@ class Scanner:
             for name in names:
                 if hit := MODULES.get(name.partition(".")[0]):
                     yield _line(node), (hit[0], hit[1], f"imports {name.partition('.')[0]}: it {hit[2]}")
+                if name.partition(".")[0] in REFERENCES:
+                    yield _line(node), ("reference", "block", f"imports {name}: the reference, not a kernel of its own")
                 if hit := _dotted_hit(name):
                     yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
 
@@ -133,8 +141,12 @@ class Scanner:
                     yield _line(node), ("frames", "block", f"uses {node.attr}: it looks into the process that runs it")
                 name = self.dotted(node)
                 root = name.partition(".")[0]
-                if (hit := DOTTED.get(name)) and root in {v.partition(".")[0] for v in self.aliases.values()}:
+                imported = root in {v.partition(".")[0] for v in self.aliases.values()}
+                if (hit := DOTTED.get(name)) and imported:
                     yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
+                elif imported and node.attr in HIDDEN_MODULES and name not in DOTTED:
+                    rule, severity, what = MODULES[node.attr]
+                    yield _line(node), (rule, "block", f"{name}: it {what}")
 
     def patches(self) -> Iterator[tuple[int, Hit]]:
         """Assignments into imported modules: patched timers, streams, functions."""

@@ -17,13 +17,15 @@ def in_order(evaluation: Evaluation) -> list[Stage]:
     from .gpu_correctness import GpuCorrectness
     from .gpu_timing import GpuConfirmation, GpuTiming
     from .graph import Graph
+    from .interpreted import InterpretedEngagement
+    from .range import RangeStage
     from .scan import Scan
     from .timing import Timing
     from .untimed import Untimed
 
     first: list[Stage] = [Scan(), Build()]
     if evaluation.device == "cuda":
-        return [*first, GpuCorrectness(), Engagement(), Graph(), GpuTiming(), Floor(), GpuConfirmation()]
+        return [*first, GpuCorrectness(), Graph(), Engagement(), GpuTiming(), Floor(), RangeStage(), GpuConfirmation()]
     if evaluation.untimed:
-        return [*first, Correctness(), Untimed()]
-    return [*first, Correctness(), Timing(), Floor(), ConfirmationStage()]
+        return [*first, Correctness(), InterpretedEngagement(), Untimed()]
+    return [*first, Correctness(), Timing(), Floor(), RangeStage(), ConfirmationStage()]

@@ -17,7 +17,7 @@ from ..gpu.engaged import Engaged
 from ..gpu.runner import GpuRunner
 from ..gpu.session import Warming
 from ..problem import Problem, Workload
-from ..report import Confirmation, Finding, Ratio, WorkloadResult
+from ..report import Confirmation, Finding, RangeWin, Ratio, WorkloadResult
 from ..request import CandidateSource, EvaluationRequest
 from ..runner import Runner
 
@@ -64,6 +64,9 @@ class Evaluation:
     over_incumbent: Ratio | None = None
     noise: Ratio | None = None
     confirmation: Confirmation | None = None
+    range: RangeWin | None = None
+    probed: dict[str, Workload] = field(default_factory=dict)
+    """Workloads that were measured to find the ends of that range."""
     build_log: str = ""
     outputs: list[str] = field(default_factory=list)
     random: Any = field(default_factory=secrets.SystemRandom)
@@ -150,9 +153,9 @@ class Evaluation:
         source = self.request.candidate
         self.engaged = Engaged(self.on_gpu, self.start_gpu, self.close_gpu, source, self.built, chosen)
 
-    def start_warming(self) -> None:
+    def start_warming(self, workloads: list[Workload] | None = None) -> None:
         """Start the processes of a timing session: they load and compile while other things are looked at."""
-        timed = [w for w in self.workloads if w.timed]
+        timed = [w for w in self.workloads if w.timed] if workloads is None else workloads
         if self.request.mode == "check" or not timed:
             return
         runners: dict[str, GpuRunner] = {}

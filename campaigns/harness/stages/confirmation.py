@@ -9,21 +9,24 @@ from ..gate import clears
 from ..report import Confirmation
 from ..session import Session
 from .base import Evaluation, Skip
+from .range import asked_of
 
 
 class ConfirmationStage:
     name = "confirmation"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        if evaluation.over_incumbent is None or not clears(evaluation.over_incumbent, evaluation.noise):
+        if evaluation.range is None and not clears(evaluation.over_incumbent, evaluation.noise):
             raise Skip("only a candidate that beat the incumbent beyond the noise is confirmed")
+        if any(f.severity == "block" for f in evaluation.findings):
+            raise Skip("a blocking finding comes first")
         assert evaluation.bench is not None
         if evaluation.candidate_runner is not None:
             evaluation.close_runner(evaluation.candidate_runner)
         runner = evaluation.candidate_runner = evaluation.start_candidate()
         try:
             session = Session(evaluation, evaluation.bench, runner, self.name)
-            outcome = session.run([w for w in evaluation.workloads if w.timed])
+            outcome = session.run(asked_of(evaluation))
         except CandidateFailure as failure:
             evaluation.confirmation = Confirmation(
                 speedup=None, over_incumbent=None, noise=None, correct=False, detail=failure.message

@@ -40,7 +40,7 @@ class Correctness:
         assert bench is not None
         runner = evaluation.candidate_runner = evaluation.start_candidate()
         runner.load()
-        ordered = sorted(evaluation.workloads, key=lambda w: input_bytes(evaluation, w.name))
+        ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, input_bytes(evaluation, w.name)))
         evidence: dict[str, Any] = {"draws": {}, "repeats": REPEATS + 1, "edges": {}}
         for done, workload in enumerate(ordered):
             evaluation.progress(self.name, f"workload {done + 1} of {len(ordered)}")

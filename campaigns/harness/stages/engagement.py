@@ -27,8 +27,8 @@ class Engagement:
         engaged.wait()
         own = kernels.own_names(source)
         detail = self.profiled(evaluation, engaged.profiled, own)
-        if engaged.empty is not None:
-            detail += self.judge_empty(evaluation, engaged)
+        if engaged.twins:
+            detail += self.judge_twins(evaluation, engaged)
         engaged.close()
         return detail, {"own_kernels": sorted(own), "calls_profiled": len(engaged.profiled)}
 
@@ -79,15 +79,26 @@ class Engagement:
         top = evaluation.engagement[0]
         return f"{own:.0%} of the device time in its own kernels; most in {top['kernel'][:60]} ({top['share']:.0%})"
 
-    def judge_empty(self, evaluation: Evaluation, engaged: Engaged) -> str:
-        """Without its kernels the output must be wrong; failing altogether is as good."""
-        assert engaged.empty is not None
-        right = False
-        if engaged.empty_ran:
-            right = evaluation.on_gpu.check(engaged.empty, engaged.workload, engaged.slot).comparison.passed
-        if not right:
-            return "; without them its output is wrong, as it must be"
-        name = engaged.workload.name
-        text = f"{name}: with every Triton kernel's body emptied the output is still right: something else computes it"
-        evaluation.add_finding(Finding(rule="decoy-kernel", severity="block", evidence=text))
-        return "; and right without them"
+    def judge_twins(self, evaluation: Evaluation, engaged: Engaged) -> str:
+        """With its kernels emptied, or failing, the output must be wrong; failing altogether is as good."""
+        right = []
+        for name, runner in engaged.twins.items():
+            if name not in engaged.ran:
+                continue
+            if evaluation.on_gpu.check(runner, engaged.workload, engaged.slot).comparison.passed:
+                right.append(name)
+                evaluation.add_finding(right_without(name, engaged.workload.name))
+        return (
+            f"; and right with them {' or '.join(right)}"
+            if right
+            else "; without them its output is wrong, as it must be"
+        )
+
+
+def right_without(twin: str, workload: str) -> Finding:
+    """The output was right although the kernels could not have made it."""
+    if twin == "failing":
+        text = f"{workload}: with kernels that fail the output is still right: something else computes it then"
+        return Finding(rule="fallback", severity="block", evidence=text)
+    text = f"{workload}: with every kernel's body emptied the output is still right: something else computes it"
+    return Finding(rule="decoy-kernel", severity="block", evidence=text)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ..problem import Problem, Workload
 from ..report import Finding
 from .base import Evaluation, Skip
 
-SLACK = 0.999
+SLACK, SLACK_CPU = 0.999, 0.7
+"""A core's figures depend on what its neighbours do: only what is far below the floor is beyond belief there."""
 BANDWIDTHS = ("copy_bytes_per_s", "read_bytes_per_s")
+_AT_SIZE = re.compile(r"(?:copy|read)_at_(\d+)_bytes_per_s")
 
 
 class Floor:
@@ -28,7 +31,8 @@ class Floor:
             evaluation.update(workload.name, floor_us=floor_us)
             time_us = evaluation.results[workload.name].time_us
             cold = "warm-cache" not in evaluation.results[workload.name].labels
-            if cold and floor_us is not None and time_us is not None and time_us < SLACK * floor_us:
+            slack = SLACK if evaluation.gpu else SLACK_CPU
+            if cold and floor_us is not None and time_us is not None and time_us < slack * floor_us:
                 below.append(workload.name)
                 evaluation.add_finding(
                     Finding(
@@ -48,12 +52,24 @@ def floor_of(problem: Problem, workload: Workload, peaks: dict[str, float]) -> f
     A ceiling must be one that nothing honest passes: of several measured ones the highest counts (reading alone is
     faster than copying, and a float32 product may lawfully run as TF32 where the tolerance lets it).
     """
-    bandwidth = max((peaks[key] for key in BANDWIDTHS if peaks.get(key)), default=0.0)
+    nbytes = problem.floor_value("bytes", workload)
+    bandwidth = bandwidth_for(nbytes or 0.0, peaks)
     rates = [f"{workload.dtype}_flop_per_s", *(["tf32_flop_per_s"] if workload.dtype == "float32" else [])]
     rate = max((peaks[key] for key in rates if peaks.get(key)), default=0.0)
     times = []
     for kind, peak in (("bytes", bandwidth), ("flop", rate)):
-        amount = problem.floor_value(kind, workload)
+        amount = nbytes if kind == "bytes" else problem.floor_value(kind, workload)
         if amount is not None and peak:
             times.append(amount / peak * 1e6)
     return max(times, default=None)
+
+
+def bandwidth_for(nbytes: float, peaks: dict[str, float]) -> float:
+    """The highest bandwidth that a call on so many bytes can have. Of a core it is known by size: what fits a cache moves
+    faster, so of the sizes from a quarter of the call's on the fastest counts, and of all where none is so large."""
+    by_size = {key: int(found[1]) for key in peaks if (found := _AT_SIZE.fullmatch(key))}
+    if not by_size:
+        return max((peaks[key] for key in BANDWIDTHS if peaks.get(key)), default=0.0)
+    smallest = min(nbytes / 4, max(by_size.values()))
+    below = max((size for size in by_size.values() if size <= smallest), default=0)
+    return max(peaks[key] for key, size in by_size.items() if size >= below)

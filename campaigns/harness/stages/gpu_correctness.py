@@ -31,7 +31,7 @@ class GpuCorrectness:
         evaluation.start_warming()
         evaluation.on_gpu.spares.fill()
         runner.load()
-        ordered = sorted(evaluation.workloads, key=lambda w: total_bytes(evaluation.problem, w))
+        ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, total_bytes(evaluation.problem, w)))
         evidence: dict[str, Any] = {"draws": DRAWS * SLOTS, "repeats": REPEATS + 1, "edges": {}, "rms_error": {}}
         for done, workload in enumerate(ordered):
             evaluation.progress(self.name, f"workload {done + 1} of {len(ordered)}")
@@ -83,7 +83,7 @@ class GpuCheck:
 
     def renew(self) -> None:
         items = {slot: self.bench.draw() for slot in self.slots}
-        self.runner.renew(items, self.slots, self.bench.scales_of(self.workload))
+        self.bench.renew(self.runner, self.workload, items, self.slots)
 
     def poison(self) -> None:
         self.runner.renew({}, self.slots, self.bench.scales_of(self.workload))
@@ -144,7 +144,7 @@ class GpuCheck:
             self.evaluation.checkpoint()
             draw = self.bench.draw()
             draw = type(draw)(draw.seed, name)
-            self.runner.renew({slot: draw}, [slot], self.bench.scales_of(self.workload))
+            self.bench.renew(self.runner, self.workload, {slot: draw}, [slot])
             self.runner.call([slot], self.evaluation.block_limit_s(self.limit_s))
             found = self.bench.check(self.runner, self.workload, slot)
             if found.comparison.passed:

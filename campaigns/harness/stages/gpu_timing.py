@@ -7,15 +7,16 @@ from typing import Any
 from ..errors import CandidateFailure
 from ..gate import MIN_NOISE_GPU, clears
 from ..gpu.session import GpuSession, dropped
+from ..problem import Workload
 from ..report import Confirmation
 from ..session import BASELINE, CANDIDATE, INCUMBENT, Outcome
 from .base import Evaluation, Skip
+from .range import asked_of
 
 
-def measure(evaluation: Evaluation, stage: str) -> tuple[GpuSession, Outcome]:
-    """A session over all timed workloads, with the processes that have been warmed for it."""
+def measure(evaluation: Evaluation, stage: str, timed: list[Workload]) -> tuple[GpuSession, Outcome]:
+    """A session over these workloads, with the processes that have been warmed for it."""
     bench = evaluation.on_gpu
-    timed = [w for w in evaluation.workloads if w.timed]
     assert bench.baseline is not None
     runners = evaluation.warmed()
     try:
@@ -35,7 +36,7 @@ class GpuTiming:
             raise Skip("correctness only was asked for")
         if not any(w.timed for w in evaluation.workloads):
             raise Skip("no workload of this problem is timed here")
-        session, outcome = measure(evaluation, self.name)
+        session, outcome = measure(evaluation, self.name, [w for w in evaluation.workloads if w.timed])
         for lane in session.lanes:
             name = lane.workload.name
             speedup, over, noise = outcome.by_workload[name]
@@ -64,9 +65,7 @@ def evidence(session: GpuSession, outcome: Outcome) -> dict[str, Any]:
         "calls_in_block": {lane.workload.name: lane.calls for lane in session.lanes},
         "nodes": {lane.workload.name: lane.nodes.get(CANDIDATE) for lane in session.lanes},
         "evaluator_clock_over_device_clock": session.clocks(),
-        "new_inputs_over_seen_inputs": {
-            lane.workload.name: [round(r, 4) for r in lane.repeats] for lane in session.lanes
-        },
+        "new_over_seen": session.recall,
         "not_graphed": {lane.workload.name: lane.direct for lane in session.lanes if lane.direct},
         "seconds": {name: round(value, 2) for name, value in session.seconds.items()},
     }
@@ -77,11 +76,14 @@ class GpuConfirmation:
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
         over = evaluation.over_incumbent
-        if over is None or not clears(over, evaluation.noise, floor=MIN_NOISE_GPU):
+        if evaluation.range is None and not clears(over, evaluation.noise, floor=MIN_NOISE_GPU):
             raise Skip("only a candidate that beat the incumbent beyond the noise is confirmed")
+        if any(f.severity == "block" for f in evaluation.findings):
+            raise Skip("a blocking finding comes first")
         try:
-            evaluation.start_warming()
-            session, outcome = measure(evaluation, self.name)
+            asked = asked_of(evaluation)
+            evaluation.start_warming(asked)
+            session, outcome = measure(evaluation, self.name, asked)
         except CandidateFailure as failure:
             evaluation.confirmation = Confirmation(
                 speedup=None, over_incumbent=None, noise=None, correct=False, detail=failure.message

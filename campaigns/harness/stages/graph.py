@@ -70,7 +70,7 @@ class Graph:
 
     def replay(self, evaluation: Evaluation, runner: GpuRunner, workload: Workload, slot: str) -> None:
         bench = evaluation.on_gpu
-        runner.renew({slot: bench.draw()}, [slot], bench.scales_of(workload))
+        bench.renew(runner, workload, {slot: bench.draw()}, [slot])
         runner.block([slot], [], evaluation.block_limit_s(BLOCK_LIMIT_S))
         found = bench.check(runner, workload, slot).comparison
         if not found.passed:

@@ -13,7 +13,7 @@ class Scan:
     name = "scan"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        for finding in scan(evaluation.request.candidate):
+        for finding in scan(evaluation.request.candidate, len(evaluation.problem.outputs)):
             evaluation.add_finding(finding)
         blocking = [f for f in evaluation.findings if f.severity == "block"]
         counts = {s: sum(f.severity == s for f in evaluation.findings) for s in ("note", "warning", "block")}

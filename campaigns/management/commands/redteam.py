@@ -18,15 +18,17 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("names", nargs="*", help="only these (a file's name without its ending)")
+        parser.add_argument("--gpu", action="store_true", help="only those that need an NVIDIA GPU")
+        parser.add_argument("--seconds", type=float, metavar="N", help="begin no further one after so long")
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            entries = self.chosen(options["names"])
-            ready, skipped = [e for e in entries if not e.lacks()], [e for e in entries if e.lacks()]
-            rows = list(
-                redteam.run(ready, lambda e: self.stderr.write(f"{'honest' if e.honest else 'cheat'} {e.name}"))
-            )
+            entries = [e for e in self.chosen(options["names"]) if e.needs == "gpu" or not options["gpu"]]
+            ready = [e for e in entries if not e.lacks()]
+            rows = list(redteam.run(ready, self.say, options["seconds"]))
+            done = {row.entry.path for row in rows}
+            skipped = [e for e in entries if e.path not in done]
         except (ProblemError, CandidateError) as error:
             raise CommandError(str(error), returncode=2) from error
         document = redteam.document(rows, skipped)
@@ -35,6 +37,9 @@ class Command(BaseCommand):
         )
         if not all(row.good for row in rows):
             sys.exit(1)
+
+    def say(self, entry: redteam.Entry) -> None:
+        self.stderr.write(f"{'honest' if entry.honest else 'cheat'} {entry.name}")
 
     def chosen(self, names: list[str]) -> list[redteam.Entry]:
         entries = redteam.entries()
@@ -50,10 +55,12 @@ def text(rows: list[redteam.Row], skipped: list[redteam.Entry], document: dict[s
         lines.append(title)
         for row in [r for r in rows if r.entry.honest == honest]:
             mark = "✓" if row.good else "✕"
-            lines.append(f"  {mark} {row.entry.name:<26} {row.verdict:<14} {row.by or '–':<20} {row.entry.kind}")
+            lines.append(
+                f"  {mark} {row.entry.name:<26} {row.verdict:<14} {row.by or '–':<20} {row.seconds:>5.1f} s  {row.entry.kind}"
+            )
             if not row.good:
                 lines.append(f"      {row.reason}")
-    lines += [f"  – {entry.name:<26} skipped: {entry.lacks()}" for entry in skipped]
+    lines += [f"  – {entry.name:<26} skipped: {entry.lacks() or redteam.OUT_OF_TIME}" for entry in skipped]
     cheats, honest_rows = len(document["cheats"]), len(document["honest"])
     lines.append(
         f"{document['caught']} of {cheats} cheats caught, {document['clean']} of {honest_rows} honest ones clean, "

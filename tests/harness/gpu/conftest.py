@@ -30,7 +30,11 @@ def small(files: dict[str, str]) -> dict[str, str]:
     return {**files, "problem.toml": text.replace("width = 2048", "width = 80").replace('dtype = "bfloat16"\n', "")}
 
 
-def request_for(text: str, backend: str = "torch", mode: str = "full", **changes: object) -> EvaluationRequest:
+def request_for(
+    text: str, backend: str = "torch", mode: str = "full", start: str = "", **changes: object
+) -> EvaluationRequest:
+    if start:
+        changes["incumbent"] = CandidateSource(backend=backend, files={"kernel.py": start})
     return EvaluationRequest(
         problem_name="scale",
         problem_files=small(read_folder(SCALE)),

@@ -5,6 +5,7 @@ import random
 
 import pytest
 
+from campaigns.harness import kept_peaks
 from campaigns.harness.backends import get
 from campaigns.harness.errors import CandidateError
 from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
@@ -99,10 +100,11 @@ def test_the_size_of_an_error_names_the_arithmetic(dtype: str, error: float, wha
 
 def test_peaks_are_kept_for_the_same_gpu_driver_and_torch_only(tmp_path, monkeypatch):
     monkeypatch.setenv("AUTORESEARCH_HOME", str(tmp_path))
-    assert peaks.kept(REHEARSAL, "2.11") is None
-    peaks.keep(REHEARSAL, "2.11", {"copy_bytes_per_s": 4.2e12})
-    assert peaks.kept(REHEARSAL, "2.11") == {"copy_bytes_per_s": 4.2e12}
-    assert peaks.kept(REHEARSAL, "2.12") is None
+    this, other = (peaks.identity(REHEARSAL, torch) for torch in ("2.11", "2.12"))
+    assert kept_peaks.kept(this) is None
+    kept_peaks.keep(this, {"copy_bytes_per_s": 4.2e12})
+    assert kept_peaks.kept(this) == {"copy_bytes_per_s": 4.2e12}
+    assert kept_peaks.kept(other) is None
 
 
 def test_a_backend_that_is_not_installed_names_the_extra(monkeypatch):
