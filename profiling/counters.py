@@ -10,6 +10,7 @@ import numpy as np
 
 from profiling.events import Column, Counter
 from profiling.orders import by_keys
+from profiling.words import count
 
 MAX_TRACKS = 512
 NOTHING, LOWEST, LEVELS = 0, 1, 254
@@ -33,7 +34,8 @@ def usable(counters: list[Counter], notes: list[str]) -> list[Counter]:
     """In order of time, without those that say nothing; notes what is left out."""
     moving = [c for c in counters if len(c.time) > 1 and np.any(c.value != 0)]
     if len(moving) < len(counters):
-        notes.append(f"{len(counters) - len(moving):,} counters are 0 throughout: not shown")
+        still = count(len(counters) - len(moving), "counter")
+        notes.append(f"{still} {'is' if still.startswith('1 ') else 'are'} 0 throughout: not shown")
     if len(moving) > MAX_TRACKS:
         notes.append(f"{len(moving):,} counters: the first {MAX_TRACKS} are shown")
     result = []

@@ -36,7 +36,7 @@ def label(facts: Facts) -> Label:
         return Label(
             "not enough data",
             f"Not enough data: {number} captured",
-            f"{number} in {duration(facts.span_ns)} say little about where time goes; capture a few whole steps.",
+            f"{number} in {duration(facts.span_ns)} say little about where time goes; capture a few whole steps",
         )
     return by_largest_part(facts)
 

@@ -75,7 +75,6 @@ def numbers(data: str) -> Iterator[tuple[str, float]]:
 
 
 def counter(name: str, device: int, time: np.ndarray, value: np.ndarray) -> Counter:
-    """``SMs Active [Throughput %]`` is a percentage of its peak."""
-    inside = re.search(r"\[([^\]]*)\]\s*$", name)
-    unit = "%" if "%" in name else inside.group(1) if inside else ""
-    return Counter(f"GPU {device} · {name[:120]}", unit[:20], device, time, value)
+    """``SMs Active [Throughput %]`` is a percentage of its peak; other words in brackets stay, to tell names apart."""
+    short = re.sub(r"\s*\[Throughput %\]$", "", name)
+    return Counter(f"GPU {device} · {short[:120]}", "%" if "%" in name else "", device, time, value)

@@ -40,10 +40,10 @@ def levels(store: Store, lo: int, hi: int, pixels: int) -> list[int]:
 def test_gpu_metrics_are_counters_of_their_gpu(export: Export, imported: Imported) -> None:
     report, trace = imported(sampled(export))
     (track,) = trace.store.counters
-    assert track.label == "GPU 3 · DRAM Read Bandwidth [Throughput %]"
+    assert track.label == "GPU 3 · DRAM Read Bandwidth"
     assert (track.unit, track.low, track.high, track.device) == ("%", 0.0, 100.0, 3)
     assert report["counters"] == 1
-    assert "1 counters are 0 throughout: not shown" in report["notes"]
+    assert "1 counter is 0 throughout: not shown" in report["notes"]
 
 
 def test_a_pixel_shows_the_mean_of_what_was_sampled_in_it(export: Export, imported: Imported) -> None:

@@ -17,10 +17,9 @@ from profiling.child import run_import
 from profiling.importers import Limits, Refused, import_profile
 from profiling.store import Store
 from tests.profiling.captures import COLUMNS, Export
-from tests.profiling.conftest import DEMO
 
 BOUNDED = settings(
-    max_examples=60, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=40, deadline=timedelta(seconds=20), suppress_health_check=list(HealthCheck), derandomize=True
 )
 HEADS = [b"", b"SQLite format 3\x00", b"NVR\x00", b"\x28\xb5\x2f\xfd", b"\x1f\x8b\x08", b'{"traceEvents":[', b"[{"]
 MOST = 1 << 62
@@ -52,15 +51,6 @@ def survives(content: bytes) -> dict[str, Any] | None:
 @given(st.sampled_from(HEADS), st.binary(max_size=4096))
 def test_any_bytes_are_read_or_refused(head: bytes, rest: bytes) -> None:
     survives(head + rest)
-
-
-@BOUNDED
-@given(st.lists(st.tuples(st.integers(100, 200_000), st.binary(min_size=1, max_size=16)), min_size=1, max_size=8))
-def test_a_damaged_export_is_read_or_refused(changes: list[tuple[int, bytes]]) -> None:
-    content = bytearray(DEMO.read_bytes()[:400_000])
-    for at, new in changes:
-        content[at : at + len(new)] = new
-    survives(bytes(content))
 
 
 ROWS = st.lists(st.dictionaries(st.sampled_from(["start", "end", "streamId", "correlationId", "shortName"]), NUMBERS))

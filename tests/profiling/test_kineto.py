@@ -83,6 +83,13 @@ def test_overlapping_kernels_are_all_kept(tmp_path: Path) -> None:
     assert report["devices"][0]["busy_ns"] == 18_000
 
 
+def test_a_duration_that_runs_into_the_next_kernel_costs_neither(tmp_path: Path) -> None:
+    """Rounding to µs makes neighbours overlap by less than one: nobody may drop them, and busy time is counted once."""
+    report, found = run(trace(kernel(1, 10.001), kernel(11, 5)), tmp_path)
+    assert starts(found) == [1000, 11_000]
+    assert report["devices"][0]["busy_ns"] == 15_000
+
+
 def test_unsorted_events_come_out_sorted(tmp_path: Path) -> None:
     events = [kernel(ts) for ts in range(0, 1000, 10)]
     random.Random(1).shuffle(events)

@@ -197,7 +197,7 @@ def test_inner_quotes_are_escaped_and_others_left_alone() -> None:
     assert json.loads(escape_inner_quotes(b'{"name": "foo "bar" baz", "x": 1}')) == {"name": 'foo "bar" baz', "x": 1}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 @example(None)
 def test_mutilated_traces_import_or_are_refused(tmp_path: Path, data: st.DataObject | None) -> None:

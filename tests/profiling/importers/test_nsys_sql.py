@@ -71,7 +71,7 @@ def test_values_of_the_wrong_type_do_not_end_the_import(tmp_path: Path, export: 
     assert import_profile(export.write(tmp_path / "f"), tmp_path / "store").report["kernels"] == 2
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.integers(100, 1_490_943), st.binary(min_size=1, max_size=64)), min_size=1, max_size=20))
 def test_a_damaged_export_is_read_or_refused_but_never_crashes(
     tmp_path: Path, damages: list[tuple[int, bytes]]

@@ -115,4 +115,4 @@ def test_the_capture_can_be_opened_in_perfetto(client: Client, profile: Profile)
 def test_each_top_kernel_says_what_holds_it_up(client: Client, profile: Profile) -> None:
     page = client.get(profile.get_absolute_url()).content.decode()
     assert "The GPU stands idle" in page
-    assert ">launch-bound</td>" in page
+    assert ">launch-bound</div>" in page
