@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from campaigns.harness.errors import CandidateFailure, Infrastructure, Stopped
 from campaigns.harness.hosts import this_host
 from campaigns.harness.memory import as_float64
 from campaigns.harness.problem import files_sha256
+from campaigns.harness.report import Host
 from campaigns.harness.runner import InputSlot, OutputSlot, Poison, Runner
 from campaigns.harness.session import DISTURBED_NS, DISTURBED_SHARE
 from campaigns.harness.stages.floor import floor_of
@@ -53,19 +55,21 @@ def measure(
     """Raises ``Infrastructure`` when it cannot be measured, ``Stopped``, or ``ProblemError`` for a wrong scenario."""
     began = time.monotonic()
     scenario = catalogue.load(request.files, request.scenario)
+    said, stop = progress or (lambda stage, detail: None), should_stop or (lambda: False)
     if scenario.workload.device != "cpu":
-        raise Infrastructure(
-            f"{scenario.name} runs on {scenario.workload.device}; this evaluator measures stacks on a CPU only"
-        )
-    stop = should_stop or (lambda: False)
-    session = _Session(request, scenario, progress or (lambda stage, detail: None), stop)
+        from .on_gpu import measure_on_gpu
+
+        return measure_on_gpu(request, scenario, said, stop, began)
+    session = Session(request, scenario, said, stop)
     try:
         return session.run(began)
     finally:
         session.close()
 
 
-class _Session:
+class Session:
+    """On one core of a CPU. ``on_gpu`` has what is different on a GPU: ``prepare``, ``start``, ``check``, ``rounds``."""
+
     def __init__(
         self,
         request: StackRequest,
@@ -76,16 +80,29 @@ class _Session:
         self.request, self.scenario, self.progress, self.stop = request, scenario, progress, stop
         self.problem, self.workload = scenario.problem, scenario.workload
         self.deadline = time.monotonic() + request.time_limit_s
-        self.runners: dict[str, Runner] = {}
+        self.runners: dict[str, Any] = {}
         self.empty: dict[str, Took] = {}
         self.random = random.SystemRandom()
+
+    def prepare(self) -> None:
+        """The reference process, and a place for the inputs."""
         self.bench = Bench(self.problem, self.workload.device, self.problem.default_baseline())
-        self.bench.should_stop = stop
+        self.bench.should_stop = self.stop
+        self.bench.ready()
+        self.stand = self.bench.stand(self.workload, 1)
+        self.slot: InputSlot = self.stand.slots[0]
 
     def close(self) -> None:
         for runner in self.runners.values():
             runner.close()
-        self.bench.close()
+        self.close_bench()
+
+    def close_bench(self) -> None:
+        if hasattr(self, "bench"):
+            self.bench.close()
+
+    def host(self, peaks: dict[str, float]) -> Host:
+        return this_host("cpu")
 
     def checkpoint(self) -> None:
         if self.stop():
@@ -95,9 +112,7 @@ class _Session:
 
     def run(self, began: float) -> StackReport:
         self.progress("reference", "starting")
-        self.bench.ready()
-        self.stand = self.bench.stand(self.workload, 1)
-        self.slot: InputSlot = self.stand.slots[0]
+        self.prepare()
         bases, base = self.true_base()
         legs, left_out = self.legs(base)
         chain, refused = self.chain(base, legs)
@@ -113,7 +128,7 @@ class _Session:
             workload=self.workload.name,
             axes=self.workload.axes,
             files_sha256=files_sha256(self.request.files),
-            host=this_host(self.workload.device),
+            host=self.host(peaks),
             bases=bases,
             base=base.who,
             base_us=median(times[base.who]),
@@ -134,7 +149,7 @@ class _Session:
     ) -> Variant:
         return replace(base, who=who, kernels=kernels, skipped=skipped)
 
-    def start(self, variant: Variant) -> Runner:
+    def start(self, variant: Variant) -> Any:
         """Its process, loaded and warm. Raises ``CandidateFailure``.
 
         Where torch.compile is at work, a compiler lies in the sandbox, and threads may run until the warm-up is over.

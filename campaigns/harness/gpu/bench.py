@@ -167,7 +167,7 @@ class GpuBench:
         looked = pieces(self.problem, workload, whole, random.Random(self.seed()))
         out_bytes, expected_bytes = sizes(self.problem, workload, looked)
         area, _ = runner.ensure_area(out_bytes)
-        expected = self._expected(expected_bytes)
+        expected = self.expected(expected_bytes)
         assert self.reference is not None
         with runner.blamed():
             out_items = [[p.name, p.first, p.count, p.out_byte] for p in looked]
@@ -187,7 +187,8 @@ class GpuBench:
             raise CandidateFailure("incorrect", "wrote outside its outputs")
         return self._compared(workload, looked, answers[1]["rms"], self._number(area), self._number(expected))
 
-    def _expected(self, size: int) -> Area:
+    def expected(self, size: int) -> Area:
+        """The memory that the reference process writes to, of so many bytes at least."""
         if self.expected_area is None or self.expected_area.nbytes < size:
             self.expected_area = Area(size)
             assert self.reference is not None

@@ -1,0 +1,272 @@
+"""Real campaigns on this host's GPU, one after the other, through the product: its broker, loop, evaluator and judge.
+
+    python3 docs/results/h200/campaigns.py --seconds 280 --out FOLDER [--hardware h200] [--only PROBLEM …]
+
+For each problem an agent of the kind ``external`` offers the candidates of docs/results/candidates/PROBLEM in the order of
+their names, then turns the declared parameters of the best one until its share of the time is used. What was kept is
+approved, the scenario is measured with it, and every campaign is exported. Results are written after each campaign, so that
+whatever ends this leaves what was done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+CANDIDATES = HERE.parent / "candidates"
+AGENT = "sizes by chance"
+STACK_S = 60.0
+
+PLAN: dict[str, tuple[str, str]] = {
+    "mla_decode": ("compile", "Read the cache once per 32k, split over the SMs, merge at the end."),
+    "sparse_mla_decode": (
+        "compile",
+        "Gather the named rows straight into the pipeline, once for all heads, and merge pieces.",
+    ),
+    "moe_grouped_gemm": ("compile", "Sort tokens by expert on the device and stream each expert's weights once."),
+    "softmax": ("compile", "Hold a whole row on the chip: one read, one write, however long it is."),
+    "moe_two_of_eight": ("compile", "Read the two experts where they lie instead of gathering copies of them."),
+    "lm_head": ("compile", "One new token: stream the weight, with all loads of a row under way at once."),
+    "rmsnorm": ("compile", "One pass with the row in registers."),
+    "layernorm_residual": ("compile", "Add, normalise and scale while the row is in registers."),
+    "matmul_bias_gelu": ("compile", "Stream the weight once for few rows, and keep GELU in the epilogue."),
+    "swiglu": ("compile", "See whether anything is left to gain; it looks to be at the floor already."),
+}
+"""Problem → baseline and idea, the most to gain first: the time limit ends what comes late."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=280)
+    parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or "campaigns-out"))
+    parser.add_argument("--home", type=Path, default=Path("/tmp/autoresearch-home"))
+    parser.add_argument("--hardware", default="", help="the queue's kind; the first GPU here when left out")
+    parser.add_argument("--backend", default="triton")
+    parser.add_argument("--scenario", default="toy_deepseek")
+    parser.add_argument("--only", action="append", default=[], metavar="PROBLEM")
+    parser.add_argument("--each", type=int, default=40, help="attempts of a campaign, at most")
+    options = parser.parse_args()
+    deadline = time.monotonic() + options.seconds
+    options.out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("AUTORESEARCH_HOME", str(options.home))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "autoresearch_web.settings")
+    options.home.mkdir(parents=True, exist_ok=True)
+    sys.path.insert(0, str(ROOT))
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from autoresearch_web.local.stack import Stack
+
+    call_command("migrate", verbosity=0, interactive=False)
+    with Stack(web=False) as stack:
+        Run(options, stack, deadline).all()
+
+
+class Run:
+    def __init__(self, options: argparse.Namespace, stack: Any, deadline: float) -> None:
+        from django.contrib.auth.models import User
+
+        from autoresearch_web.local.hardware import local_kinds
+
+        self.options, self.stack, self.deadline = options, stack, deadline
+        self.hardware = options.hardware or local_kinds()[0]
+        self.person = User.objects.get_or_create(username="campaigns")[0]
+        self.rows: list[dict[str, Any]] = []
+        self.campaigns: list[Any] = []
+        self.random = random.Random(20261130)
+
+    def all(self) -> None:
+        plan = [name for name in PLAN if not self.options.only or name in self.options.only]
+        for place, problem in enumerate(plan):
+            left = self.deadline - STACK_S - time.monotonic()
+            if left < 15:
+                print(f"no time left for {', '.join(plan[place:])}", flush=True)
+                break
+            share = max(25.0, left / (len(plan) - place))
+            try:
+                self.campaign(problem, min(self.deadline - STACK_S, time.monotonic() + share))
+            except Exception as error:
+                print(f"{problem}: {type(error).__name__}: {error}", flush=True)
+            self.write()
+        self.scenario()
+        self.write()
+
+    def campaign(self, problem: str, until: float) -> None:
+        from campaigns import actions, dispatch
+        from campaigns.actions import submit
+
+        baseline, idea = PLAN[problem]
+        new = actions.NewCampaign(
+            problem=problem, idea=idea, agent="external", backend=self.options.backend, baseline=baseline,
+            hardware=self.hardware, budget_attempts=self.options.each,
+        )  # fmt: skip
+        campaign = actions.create(new, self.person)
+        self.campaigns.append(campaign)
+        actions.start(campaign, self.person)
+        began = time.monotonic()
+        print(f"\n{problem}: campaign {campaign.pk}, {until - began:.0f} s, baseline {baseline}", flush=True)
+        for title, files in self.offers(problem, campaign):
+            campaign.refresh_from_db()
+            if campaign.is_ended or time.monotonic() > until - 5:
+                break
+            try:
+                new_one = submit.Submission(files=files, title=title, backend=self.options.backend)
+                attempt = submit.submit(campaign, new_one, AGENT)
+            except submit.Refusal as refusal:
+                print(f"  not taken: {refusal}", flush=True)
+                continue
+            dispatch.advance(campaign.pk)
+            if not self.judged(attempt, until):
+                break
+        self.end(campaign, time.monotonic() - began)
+
+    def offers(self, problem: str, campaign: Any) -> Any:
+        """The folder's candidates, then the incumbent with one or two parameters changed."""
+        from campaigns.harness.candidate import load_candidate, tunables, with_values
+        from campaigns.proposers.replay import title
+
+        for path in sorted((CANDIDATES / problem).glob("*.py" if self.options.backend == "triton" else "*.cpp")):
+            source = load_candidate(path)
+            yield title(source) or path.stem, source.files
+        seen: set[str] = set()
+        for _ in range(200):
+            campaign.refresh_from_db()
+            incumbent = campaign.incumbent_candidate()
+            declared = tunables(incumbent)
+            values = {t.name: t.value for t in declared}
+            for tunable in self.random.sample(declared, min(len(declared), self.random.choice((1, 1, 2)))):
+                values[tunable.name] = self.random.choice([c for c in tunable.choices if c != tunable.value])
+            changes = ", ".join(f"{t.name} {t.value} → {values[t.name]}" for t in declared if values[t.name] != t.value)
+            if not changes or changes in seen:
+                continue
+            seen.add(changes)
+            yield changes, with_values(incumbent, values).files
+
+    def judged(self, attempt: Any, until: float) -> bool:
+        """Wait for the verdict; False when the time is over first."""
+        while time.monotonic() < until:
+            self.stack.check()
+            attempt.refresh_from_db()
+            if attempt.verdict:
+                gain = f"{attempt.speedup:.3f}×" if attempt.speedup is not None else "–"
+                took = (attempt.judged_at - attempt.proposed_at).total_seconds()
+                print(
+                    f"  {attempt.number:>3} {attempt.verdict:<13} {gain:>8} {took:5.1f} s  {attempt.title[:60]}",
+                    flush=True,
+                )
+                print(f"      {attempt.reason[:200]}", flush=True)
+                return True
+            time.sleep(0.1)
+        print(f"  {attempt.number:>3} not judged in time: {attempt.title[:80]}", flush=True)
+        return False
+
+    def end(self, campaign: Any, seconds: float) -> None:
+        from campaigns import actions
+
+        campaign.refresh_from_db()
+        if not campaign.is_ended:
+            actions.stop(campaign, self.person)
+        campaign.refresh_from_db()
+        best = campaign.best()
+        row: dict[str, Any] = {
+            "problem": campaign.problem,
+            "campaign": campaign.pk,
+            "hardware": self.hardware,
+            "baseline": campaign.baseline,
+            "seconds": round(seconds, 1),
+            "tally": campaign.tally(),
+            "speedup": best.speedup if best else None,
+            "band": best.band if best else None,
+            "title": best.title if best else "",
+            "workloads": workloads(best) if best else [],
+        }
+        if best is not None:
+            try:
+                actions.approve(best, self.person, seen=best.decision_seq, sha256=best.signed_sha256(None))
+                row["approved"] = True
+            except actions.ActionError as error:
+                row["approved"] = str(error)
+        self.rows.append(row)
+        for w in row["workloads"]:
+            print(
+                "      {name:<26} {time_us:>9} µs, baseline {baseline_us:>9}, floor {floor_us:>8}  {speedup}".format(
+                    **w
+                )
+            )
+
+    def scenario(self) -> None:
+        """The step with what was approved, as ``manage.py measure_stack`` measures it."""
+        import msgspec
+
+        from campaigns.harness.errors import Infrastructure, ProblemError
+        from campaigns.management.commands.measure_stack import table
+        from campaigns.scenarios import catalogue, stacking
+        from campaigns.scenarios.measure import measure
+
+        left = self.deadline - time.monotonic()
+        if left < 20 or not self.options.scenario:
+            return
+        try:
+            request, _, others = stacking.request_for(catalogue.find(self.options.scenario))
+            report = measure(msgspec.structs.replace(request, time_limit_s=left - 5), lambda stage, detail: None)
+        except (Infrastructure, ProblemError) as error:
+            print(f"{self.options.scenario}: {error}", flush=True)
+            return
+        print("\n" + table(report, others), flush=True)
+        (self.options.out / "stack.json").write_bytes(msgspec.json.encode(report))
+
+    def write(self) -> None:
+        """The table so far, and every campaign that has ended as an archive, all in one file."""
+        from campaigns.archive import ArchiveError
+        from campaigns.management.commands.export_campaign import write
+
+        (self.options.out / "campaigns.json").write_text(json.dumps(self.rows, indent=1))
+        folder = self.options.home / "archives"
+        folder.mkdir(exist_ok=True)
+        with zipfile.ZipFile(self.options.out / "archives.zip", "w") as bundle:
+            for campaign in self.campaigns:
+                path = folder / f"{campaign.pk:02}-{campaign.problem}.zip"
+                try:
+                    campaign.refresh_from_db()
+                    write(campaign, path)
+                    bundle.write(path, path.name)
+                except (ArchiveError, OSError) as error:
+                    print(f"  campaign {campaign.pk} is not exported: {error}", flush=True)
+
+
+def workloads(attempt: Any) -> list[dict[str, Any]]:
+    report = attempt.parsed_report()
+    if report is None:
+        return []
+
+    def us(value: float | None) -> str:
+        return f"{value:.2f}" if value is not None else "–"
+
+    return [
+        {
+            "name": w.name,
+            "hidden": w.hidden,
+            "time_us": us(w.time_us),
+            "baseline_us": us(w.baseline_us),
+            "incumbent_us": us(w.incumbent_us),
+            "floor_us": us(w.floor_us),
+            "speedup": f"{w.speedup.value:.3f}× ({w.speedup.lo:.3f} to {w.speedup.hi:.3f})" if w.speedup else "–",
+        }
+        for w in report.workloads
+        if w.time_us is not None
+    ]
+
+
+if __name__ == "__main__":
+    main()
