@@ -26,6 +26,7 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["b1_h16_t32768"], {"FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4], "EARLY": [1], "HALF": [1]}),
             (["b32_h128_t4096"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [1], "HALF": [0, 1]}),
         ],
+        "04-two-warpgroups.cu": [],
     },
     "sparse_mla_decode": {
         "01-gather-and-merge.py": [
@@ -48,6 +49,7 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
                 },
             ),
         ],
+        "03-two-warpgroups.cu": [],
     },
     "moe_grouped_gemm": {
         "01-grouped.py": [

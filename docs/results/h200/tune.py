@@ -11,6 +11,7 @@ kernel takes of registers and shared memory.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import fcntl
 import itertools
 import json
@@ -37,6 +38,8 @@ COPY_BYTES_PER_S, BF16_FLOP_PER_S = 4.3e12, 780e12
 """Measured on an H200 (docs/results/harness-h200.md): a large copy, read and written bytes; a large bf16 product."""
 L2_BYTES = 60 << 20
 DEVICE = "cuda"
+NVCC_FLAGS = ["-std=c++20", "-O3", "--shared", "-Xcompiler", "-fPIC", "-gencode=arch=compute_90a,code=sm_90a"]
+"""What the harness gives nvcc (campaigns/harness/backends/cuda.py)."""
 LARGEST_CHECK_BYTES = 8 << 30
 _TUNABLE = re.compile(r"^(?P<name>[A-Z_]+) = (?P<value>\S+)  # tunable: (?P<choices>.+)$", re.MULTILINE)
 
@@ -72,26 +75,57 @@ def module(path: Path, name: str) -> Any:
     return loaded
 
 
-def variant(source: Path, values: dict[str, Any], folder: Path) -> Any:
-    """The candidate with these values in its declared parameters, as a module."""
+def variant(source: Path, values: dict[str, Any], folder: Path) -> Path:
+    """A file of the candidate with these values in its declared parameters; of CUDA C++ the shared object."""
     text = source.read_text()
     for name, value in values.items():
-        text, count = re.subn(rf"(?m)^({name} = )\S+(  # tunable:)", rf"\g<1>{value}\g<2>", text)
+        text, count = re.subn(
+            rf"(?m)^((?:constexpr int )?{name} = )[^\s;]+(;?  (?:#|//) tunable:)", rf"\g<1>{value}\g<2>", text
+        )
         if count != 1:
             raise ValueError(f"{source.name} declares no {name}")
     label = "_".join(f"{k}{v}" for k, v in values.items()) or "as_it_is"
-    path = folder / f"{source.parent.name}_{source.stem.replace('-', '_')}_{label}.py"
-    temporary = path.with_suffix(f".{os.getpid()}")
+    path = folder / f"{source.parent.name}_{source.stem.replace('-', '_')}_{label}{source.suffix}"
+    temporary = path.with_name(f"{os.getpid()}_{path.name}")
     temporary.write_text(text)
-    temporary.rename(path)
-    return module(path, "candidate_kernel")
+    if source.suffix != ".cu":
+        temporary.rename(path)
+        return path
+    built = path.with_suffix(".so")
+    if not built.exists():
+        found = subprocess.run(
+            ["nvcc", *NVCC_FLAGS, "-o", str(temporary.with_suffix(".so")), str(temporary)],
+            capture_output=True,
+            text=True,
+        )
+        if found.returncode:
+            raise RuntimeError(found.stderr.strip() or f"nvcc ended with {found.returncode}")
+        temporary.with_suffix(".so").rename(built)
+    return built
+
+
+def runner(path: Path, axes: dict[str, int]) -> Callable[..., None]:
+    """The entry point of a variant, on tensors."""
+    if path.suffix == ".py":
+        run: Callable[..., None] = module(path, "candidate_kernel").run
+        return run
+    import torch
+
+    entry = ctypes.CDLL(str(path)).run
+    lengths = [ctypes.c_int64(length) for length in axes.values()]
+
+    def call(*tensors: Any) -> None:
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        entry(*(ctypes.c_void_p(t.data_ptr()) for t in tensors), *lengths, stream)
+
+    return call
 
 
 Point = tuple[str, str, tuple[tuple[str, Any], ...], str]
 """Problem, file of the candidate, its changed values, workload."""
 
 
-def points(only: list[str]) -> list[Point]:
+def points(only: list[str], files: list[str]) -> list[Point]:
     """Every point of the grids and a check of each candidate as it is on every workload that fits; the problems in turn, so
     that each gets a share of a short run, and each problem's checks after half of its points."""
     rows: list[list[Point]] = []
@@ -100,16 +134,20 @@ def points(only: list[str]) -> list[Point]:
             continue
         row: list[Point] = []
         for file, grids in candidates.items():
+            if files and file[:2] not in files:
+                continue
             for names, grid in grids:
                 for values in itertools.product(*grid.values()):
                     row.extend((problem, file, tuple(zip(grid, values, strict=True)), name) for name in names)
         half = len(row) // 2
-        rows.append([*row[:half], *checks(problem), *row[half:]])
+        rows.append([*row[:half], *checks(problem, files), *row[half:]])
     return [point for group in itertools.zip_longest(*rows) for point in group if point is not None]
 
 
-def checks(problem: str) -> Iterator[Point]:
+def checks(problem: str, files: list[str]) -> Iterator[Point]:
     for file in GRIDS[problem]:
+        if files and file[:2] not in files:
+            continue
         for name, workload in workloads(problem_of(problem)).items():
             if size_bytes(problem, workload) <= LARGEST_CHECK_BYTES:
                 yield problem, file, (), name
@@ -180,7 +218,9 @@ def compile_point(point: Point, folder: str) -> tuple[Point, str, list[tuple[str
             torch.empty(shape(t["shape"], axes), dtype=kinds[t["dtype"]], device="meta")
             for t in (*spec["inputs"], *spec["outputs"])
         ]
-        variant(CANDIDATES / problem / file, dict(values), Path(folder)).run(*tensors)
+        path = variant(CANDIDATES / problem / file, dict(values), Path(folder))
+        if path.suffix == ".py":
+            runner(path, axes)(*tensors)
     except Exception as error:
         return point, f"{type(error).__name__}: {str(error).strip().splitlines()[-1] if str(error).strip() else ''}", []
     return point, "", [(kernel.metadata.name, int(kernel.metadata.shared)) for kernel in COMPILED]
@@ -334,9 +374,10 @@ def measure_worker(compiled: Any, results: Any, work: str, folder: str) -> None:
         else:
             results.put({"begun": point})
             try:
-                run = variant(CANDIDATES / problem / file, dict(values), Path(folder)).run
+                workload = workloads(problem_of(problem))[name]
+                run = runner(variant(CANDIDATES / problem / file, dict(values), Path(folder)), workload["axes"])
                 row["error"] = gpu.error(problem, name, run)
-                if values:
+                if values or not workload.get("hidden"):
                     row["us"] = gpu.time_us(problem, name, run)
             except Exception as error:
                 row["failure"] = f"{type(error).__name__}: {str(error)[-200:]}"
@@ -352,12 +393,14 @@ def measure_worker(compiled: Any, results: Any, work: str, folder: str) -> None:
             os._exit(1)
 
 
-def scout(out: Path, work: Path, only: list[str], deadline: float, workers: int, baselines: bool) -> None:
+def scout(
+    out: Path, work: Path, only: list[str], files: list[str], deadline: float, workers: int, baselines: bool
+) -> None:
     folder = work / "variants"
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     todo, compiled, results = context.Queue(), context.Queue(), context.Queue()
-    wanted = points(only)
+    wanted = points(only, files)
     for point in wanted:
         todo.put(point)
     pool = []
@@ -463,13 +506,13 @@ def show(out: Path, rows: list[dict[str, Any]]) -> None:
     print(f"{len(checked)} checks of candidates as they are were right; {len(rows)} points in all")
 
 
-def compile_only(work: Path, only: list[str], workers: int) -> None:
+def compile_only(work: Path, only: list[str], files: list[str], workers: int) -> None:
     """Every point, here, without a GPU: what does not compile, and what takes more shared memory than there is."""
     folder = work / "variants"
     folder.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")
     with context.Pool(workers, initializer=pretend_gpu) as pool:
-        tasks = [(point, str(folder)) for point in points(only)]
+        tasks = [(point, str(folder)) for point in points(only, files)]
         print(len(tasks), "points", flush=True)
         for number, (point, failure, kernels) in enumerate(pool.imap(unpacked, tasks)):
             used = " ".join(f"{name}:{shared >> 10}K" for name, shared in kernels)
@@ -487,7 +530,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or "tune-out"))
     parser.add_argument("--work", type=Path, help="for variants and locks; a temporary folder when left out")
-    parser.add_argument("--only", action="append", default=[], metavar="PROBLEM")
+    parser.add_argument("--only", action="append", default=[], metavar="PROBLEM[,PROBLEM]")
+    parser.add_argument("--files", default="", metavar="01,03", help="candidates by number; all when left out")
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 3))
     parser.add_argument("--no-baselines", action="store_true")
     parser.add_argument("--compile-only", action="store_true")
@@ -495,18 +539,20 @@ def main() -> None:
     parser.add_argument("--role", choices=("scout", "baselines"), default="scout")
     parser.add_argument("--until", type=float)
     options = parser.parse_args()
+    only = [name for names in options.only for name in names.split(",")]
+    files = [number for number in options.files.split(",") if number]
     options.out.mkdir(parents=True, exist_ok=True)
     work = options.work or Path(tempfile.mkdtemp(prefix="tune-"))
     deadline = options.until or time.time() + options.seconds
     if options.show:
         show(options.out, json.loads((options.out / "tune.json").read_text()))
     elif options.compile_only:
-        compile_only(work, options.only, options.workers)
+        compile_only(work, only, files, options.workers)
     elif options.role == "baselines":
-        measure_baselines(options.out, work, options.only, deadline)
+        measure_baselines(options.out, work, only, deadline)
     else:
         try:
-            scout(options.out, work, options.only, deadline, options.workers, not options.no_baselines)
+            scout(options.out, work, only, files, deadline, options.workers, not options.no_baselines)
         except BaseException:
             traceback.print_exc()
             raise

@@ -5,15 +5,15 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 UP_N = 64  # tunable: 64, 128
-UP_K = 128  # tunable: 64, 128
-UP_STAGES = 3  # tunable: 2, 3, 4
+UP_K = 64  # tunable: 64, 128
+UP_STAGES = 4  # tunable: 2, 3, 4
 UP_WARPS = 4  # tunable: 4, 8
 DOWN_N = 128  # tunable: 64, 128
 DOWN_K = 128  # tunable: 64, 128
 DOWN_STAGES = 3  # tunable: 2, 3, 4
 DOWN_WARPS = 4  # tunable: 4, 8
-ROWS = 1  # tunable: 1, 2, 4
-MANY_STAGES = 3  # tunable: 2, 3, 4
+ROWS = 2  # tunable: 1, 2, 4
+MANY_STAGES = 4  # tunable: 2, 3, 4
 
 MANY = 128
 """Mean rows of an expert above which arithmetic decides, not the reading of the weights."""
