@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import timedelta
 
 import msgspec
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlencode
 
 from campaigns import dispatch
@@ -23,6 +25,8 @@ from profiling.capture import PRODUCTS
 from profiling.models import Profile
 
 log = logging.getLogger(__name__)
+PATIENCE = timedelta(hours=1)
+"""The task of a profile is not sent again: when its worker or the broker ends meanwhile, the page says so after this."""
 
 
 def ask(attempt: Attempt) -> None:
@@ -125,6 +129,9 @@ def pair(attempt: Attempt) -> Pair | None:
 def side(role: str, row: AttemptProfile | None) -> Side:
     if row is None:
         return Side(role, "not profiled")
+    if row.profile is None and row.problem:
+        return Side(role, f"not profiled: {row.problem}")
     if row.profile is None:
-        return Side(role, f"not profiled: {row.problem}" if row.problem else "being taken")
+        late = timezone.now() - row.created_at > PATIENCE
+        return Side(role, "not profiled: no host took it up within an hour" if late else "being taken")
     return Side(role, row.profile.get_state_display(), row.profile)

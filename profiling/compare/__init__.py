@@ -9,7 +9,7 @@ from profiling.compare.causes import Cause, causes
 from profiling.compare.conclusion import conclusion
 from profiling.compare.difference import NOISE, kernels
 from profiling.compare.inner import Family, families
-from profiling.compare.reasons import Side, reasons
+from profiling.compare.reasons import Side, on_host_alone, reasons
 from profiling.compare.selection import NoSuchRange, Selection, select
 from profiling.words import duration
 
@@ -101,7 +101,9 @@ def figures(family: Family | None) -> dict[str, float] | None:
 
 def notes(a: Side, b: Side) -> list[str]:
     found = ["Times are those under the profiler, which lengthens every launch: without it, steps are shorter"]
-    if not any(a.gpus) and not any(b.gpus):
+    if on_host_alone(a, b):
+        found.append("No GPU was seen by either: these are times of the host")
+    elif not any(a.gpus) and not any(b.gpus):
         found.append("Neither capture says which GPU it is from: the figures hold only if it is the same")
     for of in (a, b):
         times = of.selection.times_ns

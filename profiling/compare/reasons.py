@@ -38,10 +38,19 @@ class Side:
 
 def reasons(a: Side, b: Side) -> list[str]:
     """Sentences; none when the two can be compared."""
+    if on_host_alone(a, b):
+        return tracers(a, b)
     found = [text for side in (a, b) for text in empty(side)]
     if found:
         return found
     return [*gpus(a, b), *tracers(a, b), *work(a, b)]
+
+
+def on_host_alone(a: Side, b: Side) -> bool:
+    """Whether both are the same ranges of captures that saw no GPU at all: then their times on the host are what counts."""
+    sides = (a.selection, b.selection)
+    chosen = a.selection.text == b.selection.text and all(len(s.ranges) and s.time_ns > 0 for s in sides)
+    return chosen and not any(s.trace.devices for s in sides)
 
 
 def empty(side: Side) -> list[str]:

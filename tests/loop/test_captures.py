@@ -71,6 +71,8 @@ def test_traces_become_profiles_that_open_side_by_side(kept, at_broker, client, 
     assert compared.status_code == 200
     assert compared.context["result"]["a"]["occurrences"] == compared.context["result"]["b"]["occurrences"] == 5
     assert compared.context["timelines"]["a"]["name"].endswith("baseline, torch.json.gz")
+    assert compared.context["result"]["verdict"] == "same"
+    assert "times of the host" in compared.content.decode()
 
 
 def test_what_went_wrong_stands_where_the_profile_would(kept, at_broker):
