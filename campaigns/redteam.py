@@ -78,7 +78,6 @@ class Row(msgspec.Struct, kw_only=True):
     by: str
     blocks: list[str]
     seconds: float
-    outcome: str = ""
 
     @property
     def caught(self) -> bool:
@@ -86,8 +85,8 @@ class Row(msgspec.Struct, kw_only=True):
 
     @property
     def clean(self) -> bool:
-        """It ran to the end of what was asked: right, and nothing blocks."""
-        return not self.blocks and self.outcome == "measured" and self.verdict != "incorrect"
+        """It was measured, and nothing blocks."""
+        return not self.blocks and self.verdict in ("kept", "stacked", "reverted")
 
     @property
     def good(self) -> bool:
@@ -138,7 +137,6 @@ def run_one(entry: Entry) -> Row:
         by=caught_by(report),
         blocks=sorted({f.rule for f in judgement.flags if f.severity == "block"}),
         seconds=report.seconds,
-        outcome=report.outcome,
     )
 
 
