@@ -33,11 +33,13 @@ class Took(NamedTuple):
 
     ``wall_ns`` is the evaluator's own and decides. ``cpu_ns`` is the processor time of all threads of the process, as
     the kernel counts it: where the two disagree the block was disturbed (preempted, or its host took the core away)
-    or did not do its own work, and does not count.
+    or did not do its own work, and does not count. ``outside_ns`` is the processor time that it used for the block
+    while this clock did not run: between waking and "go", and between its answer and being stopped.
     """
 
     cpu_ns: int
     wall_ns: int
+    outside_ns: int = 0
 
 
 class Output:
@@ -80,6 +82,10 @@ class Channel:
         self.urgent = False
         """Whether its blocks come before everything else on their core, and so does this side."""
         self._hurries = False
+        self._looked_ns = 0
+        """When it was last looked for a message and none was there."""
+        self.kept_waiting_ns = 0
+        """So long at most it span for the last "go", having said that it was ready: this side was late."""
         self.max_threads: int | None = None
         """More threads than this, or a second process, end it. None: as many as the limits allow."""
 
@@ -111,6 +117,7 @@ class Channel:
     def send(self, what: str, fds: list[int] | None = None, **more: Any) -> str:
         nonce = secrets.token_hex(8)
         data = json.dumps({"id": nonce, "do": what, **more}).encode()
+        self._looked_ns = time.perf_counter_ns()
         assert len(data) <= MAX_MESSAGE_BYTES
         assert len(fds or []) <= MAX_FDS
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
@@ -125,15 +132,27 @@ class Channel:
 
     def timed(self, word: str, nonce: str, limit_s: float) -> Took:
         """Say go; how long until the answer came, by two clocks."""
-        pid = self.pid
-        self._hurry(pid, self.urgent)
-        try:
-            took, data = self._clocked(word, _cpu_clock(pid), limit_s)
-        finally:
-            self._hurry(pid, False)
+        took, data = self._clocked(word, _cpu_clock(self.pid), limit_s)
         if self._read(data, nonce).get("word") != word:
             raise forged("answered before it was told to start")
         return took
+
+    def cpu_ns(self) -> int:
+        """The processor time of its process so far, as the kernel counts it. 0 once it is gone."""
+        try:
+            return time.clock_gettime_ns(_cpu_clock(self.pid))
+        except OSError:
+            return 0
+
+    @contextlib.contextmanager
+    def hurried(self) -> Iterator[None]:
+        """Both sides come before everything else on their cores, where that is asked for and can be had."""
+        pid = self.pid
+        self._hurry(pid, self.urgent)
+        try:
+            yield
+        finally:
+            self._hurry(pid, False)
 
     def _hurry(self, pid: int, yes: bool) -> None:
         if yes or self._hurries:
@@ -145,6 +164,7 @@ class Channel:
         try:
             cpu_ns = time.clock_gettime_ns(clock)
             began_ns = time.perf_counter_ns()
+            self.kept_waiting_ns = began_ns - self._looked_ns
             self.started.line.send(word.encode())
         except OSError:
             raise CandidateFailure(*self._death("before its first call")) from None
@@ -168,7 +188,7 @@ class Channel:
         if not known:
             raise forged("sent a message that no request asked for")
         if answer.get("ok") is not True:
-            error = str(answer.get("error", "no reason given"))[-4000:]
+            error = _printable(str(answer.get("error", "no reason given"))[-4000:])
             last = error.strip().splitlines()[-1] if error.strip() else "no reason given"
             self.output.add(error.encode())
             raise CandidateFailure("out_of_memory" if answer.get("memory") is True else "launch_failed", last)
@@ -187,7 +207,8 @@ class Channel:
                 if not data:
                     raise CandidateFailure(*self._death(f"during {what}"))
                 return data
-            elapsed_ns = time.perf_counter_ns() - began
+            self._looked_ns = time.perf_counter_ns()
+            elapsed_ns = self._looked_ns - began
             if elapsed_ns < SPIN_NS:
                 continue
             self._watch(elapsed_ns / 1e9, limit_s, what)
@@ -336,6 +357,11 @@ class Channel:
             self.closed = True
             self.drain()
             self.started.close()
+
+
+def _printable(text: str) -> str:
+    """Text that can be stored: half of a surrogate pair, or a NUL, comes from who would break what reads it."""
+    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
 
 
 def _cpu_clock(pid: int) -> int:

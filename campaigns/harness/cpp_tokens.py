@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _TOKEN = re.compile(
     r"""(?P<comment>//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z))
-    |(?P<raw>(?:u8|[uUL])?R"(?P<delim>[^()\\\s]{0,16})\(.*?\)(?P=delim)")
+    |(?P<raw>(?:u8|[uUL])?R"(?P<delim>[^()\\\s]{0,16})\(.*?(?:\)(?P=delim)"|\Z))
     |(?P<string>(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"?)
     |(?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
     |(?P<number>\.?\d(?:[eEpP][+-]|['.\w])*)

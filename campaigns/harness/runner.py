@@ -98,7 +98,7 @@ class Runner:
         ``profiled`` sees torch, whatever its backend.
         """
         spec: Spec = backends.get(source.backend).spec(built, limits or Limits(), ())
-        spec.compiler = trusted
+        spec.compiler, spec.alone = trusted, not trusted
         spec.packages = spec.packages or profiled
         channel = Channel(spec, should_stop)
         folder = channel.started.root + spec.folder
@@ -150,16 +150,21 @@ class Runner:
         """
         for name in names:
             self._prepare(self.slots[name], poison)
-        self.channel.thaw()
-        nonce = self.channel.send("block", calls=list(names))
-        if self.channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
-            raise forged("answered a request with something else")
-        took = self.channel.timed(secrets.token_hex(8), nonce, limit_s)
-        self.channel.freeze()
+        channel = self.channel
+        woken_ns = channel.cpu_ns()
+        with channel.hurried():
+            channel.thaw()
+            nonce = channel.send("block", calls=list(names))
+            if channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
+                raise forged("answered a request with something else")
+            took = channel.timed(secrets.token_hex(8), nonce, limit_s)
+            waiting_ns = channel.kept_waiting_ns
+            channel.freeze()
+        outside_ns = max(0, channel.cpu_ns() - woken_ns - took.cpu_ns - waiting_ns)
         self._look()
         for name in names:
             self._check_guards(name)
-        return took
+        return took._replace(outside_ns=outside_ns)
 
     def trace(self, names: Sequence[str], warm: int, most_bytes: int, limit_s: float) -> bytes:
         """One call for each slot under torch.profiler, the first ``warm`` as warm-up: a Kineto trace in gzip."""

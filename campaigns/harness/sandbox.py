@@ -71,6 +71,8 @@ class Spec:
     compiler: bool = False
     cores: tuple[int, ...] = ()
     config: dict[str, Any] = field(default_factory=dict)
+    alone: bool = False
+    """It may start no further process. What a child computes counts by no clock of ours."""
     devices: tuple[str, ...] = ()
     """Device files beyond the usual few: those of one GPU."""
     binds: tuple[str, ...] = ()
@@ -283,7 +285,7 @@ def _config(spec: Spec, hello: str, fd: int) -> str:
     paths = site_packages() if spec.packages else []
     common = {
         "role": spec.role, "hello": hello, "fd": fd, "uid": _own_uid(), "limits": spec.limits.rlimits(),
-        "cores": cores, "filter": seccomp.supported(), "paths": paths,
+        "cores": cores, "filter": seccomp.supported(), "paths": paths, "alone": spec.alone,
     }  # fmt: skip
     return json.dumps({**common, **spec.config})
 

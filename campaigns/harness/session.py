@@ -22,6 +22,7 @@ from .channel import Took
 from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
+from .outside import finding_for
 from .problem import Workload
 from .recall import look_for_memory
 from .report import Finding, Ratio
@@ -68,6 +69,10 @@ class Lane:
     """Raised whenever the inputs change; ``ran`` says on which each runner ran last."""
     ran: dict[str, int] = field(default_factory=dict)
     checked: int = 0
+    outside_ns: float = 0.0
+    """Of the blocks of one try, added up."""
+    outside: dict[str, list[float]] = field(default_factory=dict)
+    """The same by runner and round, of the try that counted."""
 
     @property
     def single(self) -> bool:
@@ -130,6 +135,7 @@ class Session:
             with self.on_one_core():
                 self.lanes = [self.prepare(workload) for workload in workloads]
                 outcome = self.rounds()
+                self.look_outside_the_clock()
                 self.recall = look_for_memory(self)
                 return outcome
         finally:
@@ -172,6 +178,7 @@ class Session:
         limit_s = 60.0 if who == BASELINE else self.evaluation.block_limit_s(lane.limit_s)
         took = self.guarded(runner, runner.block, [s.name for s in slots], lane.stand.poison, limit_s)
         assert isinstance(took, Took)
+        lane.outside_ns += took.outside_ns
         return took
 
     def measure_empty(self, who: str, lane: Lane) -> None:
@@ -179,9 +186,16 @@ class Session:
         took = [self.block(who, lane, []) for _ in range(EMPTY_BLOCKS)]
         self.empty[who] = Took(*(round(statistics.median(clock)) for clock in zip(*took, strict=True)))
 
-    def net_ns(self, who: str, took: Took) -> float:
+    def empty_block(self) -> Took:
+        """What every runner's blocks cost without a call. All run the same loop; the candidate is not asked, since it
+        would gain by a dear one."""
+        others = [took for who, took in self.empty.items() if who != CANDIDATE]
+        return Took(*(round(statistics.median(clock)) for clock in zip(*others, strict=True)))
+
+    def net_ns(self, took: Took) -> float:
         """Nanoseconds of the calls in a block, or NaN when it took longer than it used the processor."""
-        cpu, wall = took.cpu_ns - self.empty[who].cpu_ns, took.wall_ns - self.empty[who].wall_ns
+        empty = self.empty_block()
+        cpu, wall = took.cpu_ns - empty.cpu_ns, took.wall_ns - empty.wall_ns
         disturbed = wall - cpu > DISTURBED_NS + DISTURBED_SHARE * took.wall_ns
         return math.nan if disturbed else max(1.0, wall)
 
@@ -206,6 +220,7 @@ class Session:
         for runner in self.runners.values():
             self.guarded(runner, runner.map, workload, lane.slots)
         lane.times = {who: [] for who in self.runners}
+        lane.outside = {who: [] for who in self.runners}
         return lane
 
     def fitting(self, lane: Lane) -> int:
@@ -252,12 +267,25 @@ class Session:
         self.evaluation.add_finding(Finding(rule="clocks-disagree", severity="block", evidence=text, data=data))
         raise CandidateFailure("flagged", text)
 
+    def look_outside_the_clock(self) -> None:
+        finding = finding_for(CANDIDATE, {lane.stand.workload.name: lane.outside for lane in self.lanes})
+        if finding is not None:
+            self.evaluation.add_finding(finding)
+            if finding.rule not in self.evaluation.request.dismissed:
+                raise CandidateFailure("flagged", finding.evidence, rule=finding.rule)
+
+    def outside_us(self) -> dict[str, float]:
+        """Medians by runner, of one workload's blocks in a round."""
+        found = {who: [ns for lane in self.lanes for ns in lane.outside[who] if ns == ns] for who in self.runners}
+        return {who: round(statistics.median(ns) / 1e3, 1) for who, ns in found.items() if ns}
+
     def round(self, lane: Lane, order: Sequence[int]) -> None:
         """New inputs for all slots, then each runner once over them, and a look at what the candidate wrote."""
         self.refresh(lane)
         names = list(self.runners)
         for who in [names[i] for i in order if i < len(names)]:
-            lane.times[who].append(self.time(who, lane))
+            lane.times[who].append(took_ns := self.time(who, lane))
+            lane.outside[who].append(math.nan if math.isnan(took_ns) else lane.outside_ns)
         self.check(lane)
 
     def refresh(self, lane: Lane) -> None:
@@ -270,6 +298,7 @@ class Session:
             if attempt:
                 self.check(lane)
                 self.refresh(lane)
+            lane.outside_ns = 0.0
             took_ns = self.time_once(who, lane)
             lane.ran[who] = lane.generation
             self.blocks[who].append(not math.isnan(took_ns))
@@ -279,11 +308,11 @@ class Session:
 
     def time_once(self, who: str, lane: Lane) -> float:
         if lane.single:
-            return self.net_ns(who, self.block(who, lane, lane.slots))
+            return self.net_ns(self.block(who, lane, lane.slots))
         short, long = lane.slots[: lane.calls], lane.slots[lane.calls :]
         blocks = [short, long]
         self.evaluation.random.shuffle(blocks)
-        return sum(self.net_ns(who, self.block(who, lane, slots)) for slots in blocks) / (3 * lane.calls)
+        return sum(self.net_ns(self.block(who, lane, slots)) for slots in blocks) / (3 * lane.calls)
 
     def check(self, lane: Lane) -> None:
         """The outputs of the candidate's last calls: all against the baseline's, and one, chosen now, against the

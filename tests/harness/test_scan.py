@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from campaigns.harness.candidate import load_candidate
+from campaigns.harness.candidate import load_candidate, normalised_sha256, tunables
 from campaigns.harness.request import CandidateSource
 from campaigns.harness.scan import scan
 
@@ -35,6 +35,8 @@ def blocked(text: str, name: str) -> list[str]:
         ('void f() { asm volatile("syscall"); }', "syscall:1"),
         ('asm(".incbin \\"/etc/passwd\\"");', "syscall:1"),
         ('#include "/etc/passwd"', "files:1"),
+        ('void f() { PyRun_SimpleString("x"); }', "harness:1"),
+        ("void f() { __sysv_signal(18, g); }", "signals:1"),
         ('#include "../../secret"', "files:1"),
     ],
 )
@@ -127,3 +129,12 @@ def test_no_bundled_start_kernel_is_blocked(path: Path):
 def test_source_that_does_not_parse_breaks_nothing():
     assert blocked("def f(:\n", "kernel.py") == []
     assert blocked('"unclosed \'x R"(', "kernel.cpp") == []
+
+
+@pytest.mark.parametrize("line", ["int a(", "asm(", 'R"(', 'R"abc(', "a = 1" + " " * 1900 + "x // tunable:", "/*"])
+def test_no_text_takes_more_time_than_its_length(line: str):
+    source = CandidateSource(backend="cpp", files={"kernel.cpp": f"{line}\n" * 20_000})
+
+    assert len(scan(source)) <= 50
+    assert tunables(source) == []
+    assert normalised_sha256(source)

@@ -31,7 +31,7 @@ class Cpp:
 
     def build(self, source: CandidateSource) -> Built:
         entry = candidate.entry_path(source)
-        product, log = compile_shared(["g++", *FLAGS, "-o", "/tmp/kernel.so", entry], source)
+        product, log = compile_shared(["g++", *FLAGS, "-o", "/tmp/kernel.so", f"./{entry}"], source)
         return Built({"kernel.so": product}, "kernel.so", log)
 
     def spec(self, built: Built, limits: sandbox.Limits, cores: tuple[int, ...]) -> sandbox.Spec:

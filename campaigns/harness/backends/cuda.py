@@ -44,7 +44,7 @@ class Cuda:
         assert gpus
         arch = gpus[0].architecture
         command = [compiler, *FLAGS, f"-gencode=arch=compute_{arch},code=sm_{arch}", "-I/candidate"]
-        command += ["-o", "/tmp/kernel.so", entry, CHECK_FILE]
+        command += ["-o", "/tmp/kernel.so", f"./{entry}", CHECK_FILE]
         checked = CandidateSource(backend="cuda", files={**source.files, CHECK_FILE: CHECK})
         home = os.path.dirname(os.path.dirname(compiler))
         product, log = compile_shared(command, checked, limits=LIMITS, limit_s=BUILD_LIMIT_S, binds=(home,))

@@ -26,7 +26,7 @@ def main() -> None:
     if config["filter"]:
         from .seccomp import install
 
-        install()
+        install(config["alone"])
     sys.path.extend(config["paths"])
     importlib.import_module(f"inside.{config['role']}").main(config)
 

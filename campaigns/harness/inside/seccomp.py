@@ -28,6 +28,9 @@ DENIED: dict[str, tuple[int | None, int | None]] = {
 }  # fmt: skip
 CLONE = (56, 220)
 CLONE3 = (435, 435)
+FORKS: tuple[tuple[int, int | None], ...] = ((57, None), (58, None))
+"""fork and vfork."""
+CLONE_THREAD = 0x00010000
 NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEWNS … CLONE_NEWNET, CLONE_NEWCGROUP, CLONE_NEWTIME
 EPERM, ENOSYS = 1, 38
 LD_W_ABS, JEQ, JGE, JSET, RET = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -40,8 +43,8 @@ def supported() -> bool:
     return platform.machine() in AUDIT_ARCH
 
 
-def program(machine: str) -> list[bytes]:
-    """The filter as ``struct sock_filter`` instructions."""
+def program(machine: str, alone: bool = False) -> list[bytes]:
+    """The filter as ``struct sock_filter`` instructions. ``alone``: it starts no further process."""
     column = list(AUDIT_ARCH).index(machine)
 
     def op(code: int, jt: int, jf: int, k: int) -> bytes:
@@ -56,14 +59,20 @@ def program(machine: str) -> list[bytes]:
         number = numbers[column]
         if number is not None:
             code += [op(JEQ, 0, 1, number), op(RET, 0, 0, ERRNO | EPERM)]
+    if alone:
+        for pair in FORKS:
+            if (number := pair[column]) is not None:
+                code += [op(JEQ, 0, 1, number), op(RET, 0, 0, ERRNO | EPERM)]
+        code += [op(JEQ, 0, 3, CLONE[column]), op(LD_W_ABS, 0, 0, ARG0)]
+        code += [op(JSET, 1, 0, CLONE_THREAD), op(RET, 0, 0, ERRNO | EPERM), op(LD_W_ABS, 0, 0, NR)]
     code += [op(JEQ, 0, 3, CLONE[column]), op(LD_W_ABS, 0, 0, ARG0)]
     code += [op(JSET, 0, 1, NAMESPACE_FLAGS), op(RET, 0, 0, ERRNO | EPERM)]
     return [*code, op(RET, 0, 0, ALLOW)]
 
 
-def install() -> None:
+def install(alone: bool = False) -> None:
     """Raises ``OSError`` where the kernel refuses. Needs PR_SET_NO_NEW_PRIVS."""
-    code = program(platform.machine())
+    code = program(platform.machine(), alone)
     text = ctypes.create_string_buffer(b"".join(code))
     header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(text)))
     libc = ctypes.CDLL(None, use_errno=True)

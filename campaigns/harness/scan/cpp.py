@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..cpp_tokens import Token, tokens
@@ -24,6 +25,10 @@ CALLS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(("dlopen", "dlsym", "dlmopen", "dl_iterate_phdr"), ("loading", "loads or looks up other code")),
     **dict.fromkeys(("syscall", "prctl", "seccomp", "mprotect", "process_vm_readv"), ("syscall", "talks to the kernel")),
+    **dict.fromkeys(
+        ("sigset", "ssignal", "bsd_signal", "sysv_signal", "__sysv_signal", "__sigaction"),
+        ("signals", "works by signals or timers"),
+    ),
     **dict.fromkeys(("signal", "sigaction", "setitimer", "timer_create", "alarm"), ("signals", "works by signals or timers")),
 }  # fmt: skip
 STD_TYPES = {
@@ -38,18 +43,20 @@ STD_TYPES = {
 HEADERS = {"thread", "future", "pthread.h", "omp.h", "dlfcn.h", "sys/socket.h", "fstream", "filesystem", "unistd.h"}
 STATEMENTS = {"return", "else", "do", "case", "throw", "co_return", "and", "or", "not"}
 MAPS = {"map", "unordered_map", "set", "unordered_set"}
+INTERPRETER = re.compile(r"_?Py(?:[A-Z]\w*)?_\w+|Py_\w+")
 AFTER_PARAMETERS = {"const", "noexcept", "override"}
 
 
 def scan_cpp(path: str, text: str) -> list[Finding]:
     code = list(tokens(text))
-    own = {code[i].text for i in range(len(code)) if _is_definition(code, i)}
-    found = [*_directives(path, code), *_assembly(path, code), *_attributes(path, code), *_state(path, code)]
+    closing = _closing(code)
+    own = {code[i].text for i in range(len(code)) if _is_definition(code, i, closing)}
+    found = [*_directives(path, code), *_assembly(path, code, closing), *_attributes(path, code), *_state(path, code)]
     for i, token in enumerate(code):
         if token.kind != "name":
             continue
         if hit := _forbidden(code, i, own):
-            found.append(_finding(hit[0], "block", f"{token.text}: it {hit[1]}", path, token))
+            found.append(_finding(hit[0], "block", f"{token.text[:80]}: it {hit[1]}", path, token))
     return found
 
 
@@ -61,21 +68,22 @@ def _text(code: list[Token], i: int) -> str:
     return code[i].text if 0 <= i < len(code) else ""
 
 
-def _closing(code: list[Token], i: int) -> int:
-    """The index of the parenthesis that closes the one at ``i``."""
-    depth = 0
-    for j in range(i, len(code)):
-        depth += {"(": 1, ")": -1}.get(code[j].text, 0)
-        if depth == 0:
-            return j
-    return len(code)
+def _closing(code: list[Token]) -> dict[int, int]:
+    """By the index of each opening parenthesis, that of the one that closes it; the end where none does."""
+    found, opened = {}, []
+    for j, token in enumerate(code):
+        if token.text == "(":
+            opened.append(j)
+        elif token.text == ")" and opened:
+            found[opened.pop()] = j
+    return {**found, **dict.fromkeys(opened, len(code))}
 
 
-def _is_definition(code: list[Token], i: int) -> bool:
+def _is_definition(code: list[Token], i: int, closing: dict[int, int]) -> bool:
     """Whether a function of that name is defined, body and all: then calls of it are the candidate's own business."""
     if code[i].kind != "name" or _text(code, i + 1) != "(" or not _follows_type(code, i):
         return False
-    end = _closing(code, i + 1) + 1
+    end = closing[i + 1] + 1
     while _text(code, end) in AFTER_PARAMETERS:
         end += 1
     return _text(code, end) == "{"
@@ -99,6 +107,8 @@ def _forbidden(code: list[Token], i: int, own: set[str]) -> tuple[str, str] | No
         if scope not in ("std", "") and code[i - 2].kind == "name" and scope not in STATEMENTS:
             return None
         return CALLS.get(name) if after == "(" else None
+    if INTERPRETER.fullmatch(name) and name not in own:
+        return "harness", "calls into the interpreter that runs it"
     if name not in CALLS or name in own:
         return None
     if after == "(":
@@ -125,12 +135,16 @@ def _directives(path: str, code: list[Token]) -> Iterator[Finding]:
             yield _finding("threads", "block", "asks OpenMP for threads: one core is timed", path, token)
 
 
-def _assembly(path: str, code: list[Token]) -> Iterator[Finding]:
-    for i, token in enumerate(code):
+def _assembly(path: str, code: list[Token], closing: dict[int, int]) -> Iterator[Finding]:
+    i = 0
+    while i < len(code):
+        token, i = code[i], i + 1
         if token.kind != "name" or token.text not in ("asm", "__asm__", "__asm"):
             continue
-        start = next((j for j in range(i + 1, min(i + 4, len(code))) if code[j].text == "("), i)
-        body = " ".join(t.text.lower() for t in code[start : _closing(code, start)] if t.kind == "string")
+        start = next((j for j in range(i, min(i + 3, len(code))) if code[j].text == "("), i)
+        end = closing.get(start, start)
+        body = " ".join(t.text.lower() for t in code[start:end] if t.kind == "string")
+        i = max(i, end)
         if any(word in body for word in ("syscall", "sysenter", "int $0x80", "svc", ".incbin", ".include")):
             yield _finding("syscall", "block", "assembly that calls the kernel or includes a file", path, token)
         else:
@@ -167,4 +181,4 @@ def _state(path: str, code: list[Token]) -> Iterator[Finding]:
 def _variable(declared: list[str]) -> str:
     """The name in ``float buffer[4]``."""
     before = declared[: declared.index("[")] if "[" in declared[1:] else declared
-    return before[-1] if before else declared[-1]
+    return (before[-1] if before else declared[-1])[:80]

@@ -20,6 +20,8 @@ MODULES: dict[str, Hit] = {
     **dict.fromkeys(("importlib", "builtins", "pip", "ensurepip"), ("loading", "block", "loads or replaces other code")),
     **dict.fromkeys(("signal", "resource"), ("signals", "block", "changes how the process runs")),
     **dict.fromkeys(("os", "sys"), ("module", "note", "is seldom needed in a kernel")),
+    "inside": ("harness", "block", "reaches into the loop that calls it"),
+    "candidate_kernel": ("harness", "block", "reaches for itself as the harness sees it"),
     "time": ("module", "note", "reads the clock"),
 }  # fmt: skip
 CALLS: dict[str, Hit] = {
@@ -39,7 +41,8 @@ DOTTED: dict[str, Hit] = {
     ),
     **dict.fromkeys(("os.sched_setaffinity", "os.nice"), ("threads", "block", "changes how it is scheduled")),
     **dict.fromkeys(
-        ("sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "sys.modules"),
+        ("sys._getframe", "sys._current_frames", "sys.monitoring", "sys.addaudithook",
+         "sys.settrace", "sys.setprofile", "sys.modules"),
         ("frames", "block", "looks into the process that runs it"),
     ),
     **dict.fromkeys(
@@ -102,6 +105,7 @@ class Scanner:
                     )
             elif isinstance(node, ast.ImportFrom) and node.module:
                 self.aliases |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+        self.roots = {name.partition(".")[0] for name in self.aliases.values()}
 
     def dotted(self, node: ast.expr) -> str:
         """``torch.cuda.Stream`` for an attribute chain on an imported name; else what is written, or nothing."""
@@ -141,7 +145,7 @@ class Scanner:
                     yield _line(node), ("frames", "block", f"uses {node.attr}: it looks into the process that runs it")
                 name = self.dotted(node)
                 root = name.partition(".")[0]
-                imported = root in {v.partition(".")[0] for v in self.aliases.values()}
+                imported = root in self.roots
                 if (hit := DOTTED.get(name)) and imported:
                     yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
                 elif imported and node.attr in HIDDEN_MODULES and name not in DOTTED:

@@ -41,6 +41,7 @@ class Timing:
             "calls_in_block": {lane.stand.workload.name: lane.calls for lane in session.lanes},
             "empty_block_us": {who: round(took.wall_ns / 1e3, 1) for who, took in session.empty.items()},
             "disturbed": {who: good.count(False) for who, good in session.blocks.items()},
+            "outside_the_clock_us": session.outside_us(),
             "seen_over_new": session.recall,
             "core": session.core,
         }
