@@ -5,7 +5,7 @@ Layout of a store folder
     start end name kind side (.npy)   all events, sorted by (row, start); ``side`` indexes the event's side table
     covered.npy    running total of the durations before each event: the busy share of any bucket is two look-ups
     grid.npy       the same total at evenly spaced times of each row, for windows of many events a pixel
-    gpu_* api_* nvtx_*                side tables: launch, NVTX range, grid, block …
+    gpu_* api_* nvtx_* os_*           side tables: launch, NVTX range, grid, block …
     busy_start busy_end               busy intervals per device
     counter_time counter_value counter_area   samples of counters, one track after another
     names.bin name_offsets.npy        strings

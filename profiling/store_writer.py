@@ -64,7 +64,7 @@ class Writer:
         gpu["launch"] = links.launches(capture, gpu, api)
         gpu["nvtx"] = self._ranges_of_gpu(gpu, api, nvtx)
         self._events([(nvtx, Kind.NVTX), (gpu, None), (sync, Kind.SYNC), (api, Kind.API), (os_calls, Kind.OS)])
-        self._save_sides(gpu, api, nvtx)
+        self._save_sides(gpu, api, nvtx, os_calls)
         unions = self._unions(gpu)
         self._save_names()
         tracks, samples = counters.columns(counters.usable(capture.counters, capture.notes))
@@ -173,9 +173,9 @@ class Writer:
         labels = self.capture.process_labels
         return f" · {labels.get(process, process)}" if len(labels) > 1 else ""
 
-    def _save_sides(self, gpu: Table, api: Table, nvtx: Table) -> None:
+    def _save_sides(self, gpu: Table, api: Table, nvtx: Table, os_calls: Table) -> None:
         skipped = {"start", "end", "name", "kind", "lane_first", "correlation", "range_style", "depth"}
-        for prefix, table in (("gpu", gpu), ("api", api), ("nvtx", nvtx)):
+        for prefix, table in (("gpu", gpu), ("api", api), ("nvtx", nvtx), ("os", os_calls)):
             for name, column in table.items():
                 if name not in skipped:
                     self._save(f"{prefix}_{name}", column.astype(np.int32) if name in SMALL else column)

@@ -49,6 +49,11 @@ class Trace:
         return self._side("api", ("thread",))
 
     @cached_property
+    def os(self) -> Table:
+        """Calls into the operating system's libraries."""
+        return self._side("os", ("thread",))
+
+    @cached_property
     def nvtx(self) -> Table:
         return self._side("nvtx", ("thread", "domain", "parent", "nested"))
 

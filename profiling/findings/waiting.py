@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiling.events import Column, Kind
+from profiling.events import Column, Kind, Table
 from profiling.findings.finding import Facts, Finding
+from profiling.orders import small_codes
+from profiling.trace import Trace
 from profiling.words import count, duration, percent, size
 
 LONG_SHARE = 0.02
@@ -15,6 +17,7 @@ SYNC_SHARE = 0.05
 COPY_SHARE = 0.01
 COMMUNICATION_SHARE = 0.05
 PAGEABLE = 0
+HARDLY = 0.01
 
 
 def find(facts: Facts) -> list[Finding]:
@@ -31,21 +34,40 @@ def long_gap(facts: Facts) -> list[Finding]:
     start, end = int(gaps.start[at]), int(gaps.end[at])
     device = f"GPU {int(gaps.device[at])}"
     title = f"{device} stands idle for {duration(length[at])} in one piece"
-    return [Finding("idle-gap", title, cause(facts, start, end), start, end, int(length[at]))]
+    return [Finding("idle-gap", title, cause(facts, start, end, int(gaps.next[at])), start, end, int(length[at]))]
 
 
-def cause(facts: Facts, start: int, end: int) -> str:
-    api = facts.trace.api
-    overlap = np.minimum(api["end"], end) - np.maximum(api["start"], start)
+def cause(facts: Facts, start: int, end: int, following: int) -> str:
+    """What the host did in the gap: CUDA calls of any thread, and system calls of the one that launched what follows."""
+    trace = facts.trace
+    system = longest_call(facts, trace.os, launching_thread(trace, following), start, end)
+    known = f" {system[0]} of the launching thread covers {percent(system[1])} of it." if system else ""
+    found = longest_call(facts, trace.api, None, start, end)
+    if found is None or found[1] < HARDLY:
+        said = "No CUDA call" if found is None else "Hardly a CUDA call"
+        said = f"{said} runs meanwhile: the host does something else"
+        return f"{said}.{known}" if known else f"{said} (data loading, Python, another process)."
+    text = f"{found[0]} covers {percent(found[1])} of it"
+    return text + ("." if found[1] > 0.5 else f"; the rest is host code outside CUDA.{known}")
+
+
+def launching_thread(trace: Trace, event: int) -> int:
+    launch = int(trace.gpu["launch"][event])
+    return int(trace.api["thread"][launch]) if launch >= 0 else -1
+
+
+def longest_call(facts: Facts, calls: Table, thread: int | None, start: int, end: int) -> tuple[str, float] | None:
+    """The name that fills most of a stretch, with its number of calls, and the share of the stretch; None without any."""
+    overlap = np.minimum(calls["end"], end) - np.maximum(calls["start"], start)
+    overlap = overlap if thread is None else np.where(calls["thread"] == thread, overlap, 0)
     if not len(overlap) or overlap.max() <= 0:
-        return "No CUDA call runs meanwhile: the host does something else (data loading, Python, another process)."
-    names, inverse = np.unique(api["name"], return_inverse=True)
+        return None
+    names, inverse = small_codes(calls["name"])
     total = np.bincount(inverse, np.maximum(overlap, 0))
     best = int(total.argmax())
-    share = min(1.0, total[best] / (end - start))
-    calls = int(((overlap > 0) & (inverse == best)).sum())
-    text = f"{facts.trace.store.name(int(names[best]))} ({count(calls, 'call')}) covers {percent(share)} of it"
-    return text + ("." if share > 0.5 else "; the rest is host code outside CUDA.")
+    number = int(((overlap > 0) & (inverse == best)).sum())
+    name = facts.trace.store.name(int(names[best]))
+    return f"{name} ({count(number, 'call')})", min(1.0, float(total[best] / (end - start)))
 
 
 def host_syncs(facts: Facts) -> list[Finding]:

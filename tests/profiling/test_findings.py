@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from profiling.trace import Trace
-from tests.profiling.captures import Export
+from tests.profiling.captures import THREAD, Export
 
 Imported = Callable[[Export], tuple[dict[str, Any], Trace]]
 
@@ -256,3 +256,16 @@ def test_pieces_that_all_have_one_name_are_found(export: Export, imported: Impor
     found = next(f for f in report["findings"] if f["rule"] == "pieces")
     assert found["title"] == "The same work in 8 pieces"
     assert "kv_chunk stands 8 times inside attention, 3 times over" in found["evidence"]
+
+
+def test_a_gap_without_cuda_names_what_the_launching_thread_waited_in(export: Export, imported: Imported) -> None:
+    for number in range(12):
+        export.launched("work", 10_000 + number * 3_000, 12_000 + number * 3_000, number + 1)
+    export.launched("late", 9_000_000, 9_010_000, 99)
+    export.add("OSRT_API", start=100_000, end=8_900_000, nameId=export.string("read"))
+    export.add("OSRT_API", start=0, end=9_900_000, nameId=export.string("poll"), globalTid=THREAD + 1)
+    report, _ = imported(export)
+    evidence = finding(report, "idle-gap")["evidence"]
+    assert evidence.startswith("Hardly a CUDA call runs meanwhile: the host does something else. read (1 call) of the")
+    assert "covers 98.3 % of it" in evidence
+    assert "poll" not in evidence
