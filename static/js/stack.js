@@ -29,7 +29,7 @@ function waterfall(data) {
   };
   return {
     traces: [trace],
-    layout: layout(`Time of one step of ${plain(data.scenario)}, from the true baseline to now`, {
+    layout: layout(`A step of ${plain(data.scenario)}, from the true baseline to now`, {
       margin: { l: 64, r: 10, t: 34, b: 64 }, bargap: 0.3,
       xaxis: { tickvals: data.bars.map((bar, i) => i), ticktext: data.bars.map(label), automargin: true, title: { text: "kernels, in the order of their approval" } },
       yaxis: { title: { text: "time of one step (µs)" }, rangemode: "tozero" },

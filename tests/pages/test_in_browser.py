@@ -155,7 +155,7 @@ def test_the_review_goes_by_keys_without_a_reload(site, open_as):
 
 def test_ten_candidates_are_reviewed_by_keys_alone_without_a_reload(site, open_as):
     """Approved, approved for a range, rejected, measured again, a block dismissed with its precedent on the screen."""
-    first, *_ = site.do("from tests.browser.everything import ten_to_review; out = ten_to_review()")
+    first, *_ = site.do("from tests.pages.everything import ten_to_review; out = ten_to_review()")
     page = open_as("owner", f"/review/{first}/")
     page.evaluate("window.stillTheSamePage = true")
     press, began = page.keyboard.press, time.monotonic()
