@@ -72,7 +72,7 @@ def measured_again(page: Page, product: Product) -> None:
     """The real evaluator measures a kept kernel once more while its review stays open. A busy machine may say that it could not."""
     page.keyboard.press("m")
     expect(page.locator("#again")).to_contain_text("under way")
-    expect(page.locator("#again")).not_to_contain_text("under way", timeout=120_000)
+    expect(page.locator("#again")).not_to_contain_text("under way", timeout=240_000)
     ((state, report),) = product.rows("SELECT state, report FROM campaigns_remeasurement")
     assert (state in ("done", "failed"), '"outcome"' in report) == (True, True)
     assert [kind for (kind,) in product.rows("SELECT kind FROM campaigns_evaluatorhost")] == ["cpu"]

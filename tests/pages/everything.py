@@ -25,7 +25,7 @@ from campaigns.models import (
 )
 from campaigns.scenarios.request import encode
 from profiling import importing, uploads
-from profiling.models import Profile
+from profiling.models import Profile, Region
 from tests.factories import make_attempt, make_campaign, person
 from tests.library.conftest import approved
 from tests.scenarios.test_stacking import a_report
@@ -92,7 +92,9 @@ def profiles() -> dict[str, Any]:
     ada = person("ada")
     capture = imported(ROOT / "profiling" / "demo" / "decode_h200.sqlite")
     ncu = imported(ROOT / "tests" / "data" / "profiles" / "triton_default.ncu-rep")
-    region = capture.regions.create(start_ns=0, end_ns=1_000_000, note="This is dumb.", author=ada)
+    region = Region(profile=capture, start_ns=0, end_ns=1_000_000, note="This is dumb.", author=ada)
+    region.measure()
+    region.save()
     failed = Profile.objects.create(
         name="broken.sqlite", sha256="0" * 64, size_bytes=10, state="failed", error="no table", hint="Export it again."
     )
