@@ -21,7 +21,8 @@ from campaigns.harness.problem import load_problem
 from campaigns.harness.report import Ratio
 from campaigns.library import shelf
 from campaigns.library.runtime.ranges import gain_near, outside
-from campaigns.models import Attempt, Kernel, Review, StackMeasurement, StackState, Verdict
+from campaigns.models import Attempt, EvaluatorHost, Kernel, Review, StackMeasurement, StackState, Verdict
+from campaigns.models.evaluator_host import SILENT_AFTER
 
 from . import catalogue
 from .catalogue import Scenario
@@ -124,7 +125,11 @@ def asked(
     with transaction.atomic():
         stop_waiting(scenario.name, "a newer measurement was asked for")
         row = StackMeasurement.objects.create(
-            scenario=scenario.name, hardware=scenario.hardware, ticket=str(uuid.uuid4()), by=person, not_here=others
+            scenario=scenario.name,
+            hardware=hardware_for(scenario),
+            ticket=str(uuid.uuid4()),
+            by=person,
+            not_here=others,
         )
         row.kernels.set(kernels)
         row.tried.set(tried)
@@ -190,10 +195,20 @@ def try_together(name: str, chosen: list[int], person: User | None) -> StackMeas
 
 
 def measurable(name: str) -> Scenario:
+    """The scenario, when a host that can measure it is there."""
     scenario = catalogue.find(name)
-    if scenario.workload.device != "cpu":
-        raise ActionError(f"{name} runs on a GPU; this version measures stacks on a CPU only. Choose tiny.")
+    if not hardware_for(scenario):
+        raise ActionError(f"{name} runs on a GPU, and no GPU host is there now: see Hosts. Or choose tiny.")
     return scenario
+
+
+def hardware_for(scenario: Scenario) -> str:
+    """The kind whose queue takes it: ``cpu``, or that of a GPU host that was heard lately; empty where there is none."""
+    if scenario.workload.device == "cpu":
+        return "cpu"
+    alive = EvaluatorHost.objects.filter(last_seen__gt=timezone.now() - SILENT_AFTER).exclude(queue="gpu.cpu")
+    host = alive.order_by("-last_seen").first()
+    return host.queue.removeprefix("gpu.") if host else ""
 
 
 def send(ticket: str, body: dict[str, Any], queue: str) -> None:

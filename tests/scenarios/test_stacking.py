@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
+from django.utils import timezone
 
 from campaigns import library
 from campaigns.actions import ActionError
 from campaigns.harness.hosts import this_host
 from campaigns.harness.report import Ratio
-from campaigns.models import Attempt, StackMeasurement, StackState
+from campaigns.models import Attempt, EvaluatorHost, StackMeasurement, StackState
 from campaigns.scenarios import catalogue, stacking
 from campaigns.scenarios.request import Base, Parity, StackReport, Stage, Trial, encode
 from campaigns.scenarios.variants import Variant
@@ -231,6 +234,15 @@ def test_a_refused_stack_and_a_flagged_gain_are_said_so(browser):
     assert "⚑ more than possible" in page
 
 
+def test_a_gpu_scenario_goes_to_the_queue_of_a_host_that_is_there(sent, browser):
+    about = {"name": "gpu-7", "kind": "NVIDIA H200", "versions": {}}
+    EvaluatorHost.objects.create(queue="gpu.h200", name="gpu-7", kind="NVIDIA H200", about=about)
+    assert stacking.ask("toy_deepseek", None).hardware == "h200"
+    EvaluatorHost.objects.update(last_seen=timezone.now() - timedelta(hours=1))
+    with pytest.raises(ActionError, match="no GPU host"):
+        stacking.ask("toy_deepseek", None)
+
+
 def test_an_outsider_neither_sees_nor_asks(client):
     assert client.get("/stack/").status_code == 302
     client.post("/stack/tiny/measure")
@@ -239,5 +251,5 @@ def test_an_outsider_neither_sees_nor_asks(client):
 
 def test_the_gpu_scenario_is_refused_with_what_to_do(browser):
     page = browser.post("/stack/toy_deepseek/measure", follow=True).content.decode()
-    assert "Choose tiny" in page
+    assert "no GPU host is there now: see Hosts. Or choose tiny" in page
     assert browser.post("/stack/huge/measure").status_code == 404
