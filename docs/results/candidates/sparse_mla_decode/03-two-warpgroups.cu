@@ -8,6 +8,8 @@ using bf16 = __nv_bfloat16;
 
 namespace {
 
+constexpr int CLUSTERS = 1;  // tunable: 0, 1
+
 constexpr int PROCESSORS = 132;
 constexpr int WIDTH = 576, LATENT = 512;       // values of a token; the first 512 are also what is summed
 constexpr int HIGH = 64, TILE = 64;            // heads of a program, tokens of a tile
@@ -16,6 +18,8 @@ constexpr int TILE_BYTES = 9 * CHUNK_BYTES;
 constexpr int SHARED_BYTES = 3 * TILE_BYTES + CHUNK_BYTES + 1024;  // q, two tiles, weights; slack to align
 constexpr float SCALE = 0.07216878364870322f * 1.4426950408889634f;  // 1 / sqrt(192), for powers of two
 constexpr float LEAST = -1.0e30f;
+constexpr int ROW = LATENT + 8;                // a row of results kept for the neighbours, padded for the banks
+constexpr int NEIGHBOURS = 8;                  // programs of a cluster at most
 
 // Pieces of one call; calls must follow each other in one stream.
 __device__ __align__(16) float part[PROCESSORS * HIGH * LATENT];
@@ -156,7 +160,7 @@ __device__ __forceinline__ uint32_t pair(float low, float high) {
 struct Small {
     uint64_t full[2][2], empty[2][2];  // [tile of the pair][columns 0 to 255, the rest]
     uint64_t handed[2];                // weights and maximum of the pair's first and second tile
-    float best[2][HIGH], total[2][HIGH];
+    float best[2][HIGH], total[2][HIGH], peak[HIGH];
 };
 
 // Scores of a tile: rows `lane / 4` and that plus 8 of the warp's 16, eight groups of columns, two values in each.
@@ -273,6 +277,49 @@ __device__ __forceinline__ void load_tiles(
     }
 }
 
+// The pieces of a block of heads lie in the shared memory of a cluster's programs: each merges every so many rows.
+__device__ __forceinline__ void meet_cluster() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+__device__ __forceinline__ uint32_t of_neighbour(uint32_t at, int rank) {
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+__device__ __forceinline__ void merge_cluster(
+    bf16* out, uint32_t results, const Small& small, int sequence, int block, int piece, int heads, int pieces) {
+    meet_cluster();
+    const int column = threadIdx.x % 128 * 4;
+    for (int r = piece + pieces * (threadIdx.x / 128); r < HIGH && block * HIGH + r < heads; r += 2 * pieces) {
+        float peak[NEIGHBOURS], largest = -INFINITY, total = 0.0f;
+        float4 v[NEIGHBOURS], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll
+        for (int i = 0; i < NEIGHBOURS; ++i)
+            if (i < pieces) {
+                asm volatile("ld.shared::cluster.f32 %0, [%1];"
+                             : "=f"(peak[i]) : "r"(of_neighbour(address(&small.peak[r]), i)) : "memory");
+                asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                             : "=f"(v[i].x), "=f"(v[i].y), "=f"(v[i].z), "=f"(v[i].w)
+                             : "r"(of_neighbour(results + (r * ROW + column) * 4, i)) : "memory");
+            }
+#pragma unroll
+        for (int i = 0; i < NEIGHBOURS; ++i)
+            if (i < pieces) largest = fmaxf(largest, peak[i]);
+#pragma unroll
+        for (int i = 0; i < NEIGHBOURS; ++i)
+            if (i < pieces) {
+                const float by = power(peak[i] - largest);
+                total += by;
+                sum.x += v[i].x * by, sum.y += v[i].y * by, sum.z += v[i].z * by, sum.w += v[i].w * by;
+            }
+        const float by = 1.0f / total;
+        *reinterpret_cast<uint2*>(out + (int64_t(sequence) * heads + block * HIGH + r) * LATENT + column) =
+            make_uint2(pair(sum.x * by, sum.y * by), pair(sum.z * by, sum.w * by));
+    }
+    meet_cluster();  // nobody leaves while a neighbour reads
+}
+
+template <bool CLUSTERED>
 __global__ void __launch_bounds__(384, 1) split_kernel(
     const bf16* __restrict__ q, const bf16* __restrict__ cache, const int* __restrict__ indices, bf16* __restrict__ out,
     int heads, int tokens, int topk, int share,
@@ -301,6 +348,10 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
         const int* named = indices + int64_t(sequence) * topk + int64_t(piece) * share;
         const bf16* rows = cache + int64_t(sequence) * tokens * WIDTH;
         load_tiles(tiles_at + which * TILE_BYTES, rows, named, count, pairs, which, small, thread % 64);
+        if constexpr (CLUSTERED) {
+            meet_cluster();
+            meet_cluster();
+        }
         return;
     }
 
@@ -377,9 +428,7 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             const int parity = j & 1;
             float s[32], peak[2], sum[2], fade[2];
             uint32_t w[16];
-            score_tile(s, q_at, tile[1], small.full[1], parity);
-            hide_past(s, count - (2 * j + 1) * TILE, lane);
-            row_maxima(s, peak);
+            // The first tile's weights before this group's own scores, so that the tile is free as early as can be.
             wait(&small.handed[0], parity);
             wait(&small.full[0][1], parity);
 #pragma unroll
@@ -395,6 +444,12 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             for (int k = 0; k < 4; ++k)
                 weigh(o, by_rows(weights_at + k * 32), by_columns(tile[0] + 4 * CHUNK_BYTES + k * 2048));
             products_commit();
+            products_wait();
+            if (lane == 0) arrive(&small.empty[0][1]);
+
+            score_tile(s, q_at, tile[1], small.full[1], parity);
+            hide_past(s, count - (2 * j + 1) * TILE, lane);
+            row_maxima(s, peak);
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 float larger = fmaxf(best[h], peak[h] * SCALE);
@@ -404,8 +459,6 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             weights_of(s, best, w, sum);
             l[0] = l[0] * fade[0] + sum[0];
             l[1] = l[1] * fade[1] + sum[1];
-            products_wait();
-            if (lane == 0) arrive(&small.empty[0][1]);
             meet<128>(3);  // all of this group have read the other's weights
             store_weights(weights_at, w, row, lane);
             if (lane % 4 == 0) {
@@ -437,6 +490,15 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
     for (int h = 0; h < 2; ++h) {
         const int r = row + 8 * h, head = block * HIGH + r;
         const float total = small.total[0][r] + small.total[1][r], by = 1.0f / total;
+        if constexpr (CLUSTERED) {
+            if (group == 0 && lane % 4 == 0) small.peak[r] = best[h] + log2f(total);
+            const uint32_t to = q_at + (r * ROW + group * 256 + (lane % 4) * 2) * 4;
+#pragma unroll
+            for (int n = 0; n < 32; ++n)
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + n * 32), "f"(o[n * 4 + h * 2] * by),
+                             "f"(o[n * 4 + h * 2 + 1] * by) : "memory");
+            continue;
+        }
         if (head >= heads) continue;
         const int first = group * 256 + (lane % 4) * 2;
         if (pieces == 1) {
@@ -453,6 +515,7 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             if (group == 0 && lane % 4 == 0) peaks[slot] = best[h] + log2f(total);
         }
     }
+    if constexpr (CLUSTERED) merge_cluster(out, q_at, small, sequence, block, piece, heads, pieces);
 }
 
 // The pieces of one head, `512 / gridDim.y` of its values: four values a thread, the pieces spread over the rest of the threads.
@@ -490,6 +553,11 @@ __global__ void __launch_bounds__(128) merge_kernel(bf16* __restrict__ out, int 
     }
 }
 
+template <typename Kernel>
+bool allow(Kernel* kernel) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES) == cudaSuccess;
+}
+
 }  // namespace
 
 extern "C" void run(
@@ -501,21 +569,41 @@ extern "C" void run(
     pieces = pieces < 1 ? 1 : pieces > doubles ? doubles : pieces;
     const int64_t share = (doubles + pieces - 1) / pieces * 2 * TILE;
     pieces = (length + share - 1) / share;
-    static const cudaError_t ready =
-        cudaFuncSetAttribute(split_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
-    if (ready != cudaSuccess) return;
-    split_kernel<<<dim3(blocks, pieces, batch), 384, SHARED_BYTES, stream>>>(
-        q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    config.gridDim = dim3(blocks, pieces, batch);
+    config.blockDim = dim3(384);
+    config.dynamicSmemBytes = SHARED_BYTES;
+    config.stream = stream;
+    config.attrs = &attribute;
+    static const bool ready = allow(split_kernel<false>) && allow(split_kernel<true>);
+    if (!ready) return;
+    if (pieces > 1 && pieces <= NEIGHBOURS) {
+        attribute.id = cudaLaunchAttributeClusterDimension;
+        attribute.val.clusterDim.x = 1, attribute.val.clusterDim.y = pieces, attribute.val.clusterDim.z = 1;
+        config.numAttrs = 1;
+        static int fit[NEIGHBOURS + 1] = {};  // clusters of so many programs that run at once
+        int& clusters = fit[pieces];
+        if (clusters == 0 && cudaOccupancyMaxActiveClusters(&clusters, split_kernel<true>, &config) != cudaSuccess) {
+            cudaGetLastError();
+            clusters = -1;
+        }
+        if (CLUSTERS == 1 && clusters >= batch * blocks) {
+            cudaLaunchKernelEx(
+                &config, split_kernel<true>, q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
+            return;
+        }
+        config.numAttrs = 0;
+    }
+    cudaLaunchKernelEx(
+        &config, split_kernel<false>, q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
     if (pieces == 1) return;
     const int64_t rows = batch * heads;
-    cudaLaunchConfig_t config = {};
     config.gridDim = dim3(rows, rows <= 64 ? 8 : rows <= 512 ? 4 : 1);
     config.blockDim = dim3(128);
-    config.stream = stream;
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
-    config.attrs = &early;
+    config.dynamicSmemBytes = 0;
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
     config.numAttrs = 1;
     cudaLaunchKernelEx(&config, merge_kernel, out, int(heads), int(pieces));
 }
