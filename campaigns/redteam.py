@@ -37,6 +37,7 @@ class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     problem: str = "centre"
     backend: str | None = None
     fools: bool = False
+    words: str = ""
     verdicts: list[str] = []
     by: str = ""
     honest: bool = False
@@ -81,7 +82,7 @@ class Row(msgspec.Struct, kw_only=True):
 
     @property
     def caught(self) -> bool:
-        return self.verdict in (self.entry.verdicts or CAUGHT)
+        return self.verdict in (self.entry.verdicts or CAUGHT) and self.entry.words in self.reason
 
     @property
     def clean(self) -> bool:

@@ -8,7 +8,7 @@ from campaigns.harness.errors import ProblemError
 from campaigns.harness.expressions import ExpressionError
 from campaigns.harness.problem import Problem, load_problem
 from campaigns.harness.report import Report
-from campaigns.harness.stages.floor import BANDWIDTHS
+from campaigns.harness.stages.floor import BANDWIDTHS, bandwidth_for
 from campaigns.models import Attempt, Measurement
 
 from .chart import FAILED
@@ -30,7 +30,7 @@ def roofline(attempt: Attempt, rows: list[Measurement], report: Report | None) -
     dtypes = sorted({dot["dtype"] for dot in dots})
     return {
         "dots": dots,
-        "bandwidth": max((peaks[key] for key in BANDWIDTHS if peaks.get(key)), default=None),
+        "bandwidth": bandwidth_for(min((dot["bytes"] for dot in dots), default=0.0), peaks) or None,
         "roofs": {dtype: rate for dtype in dtypes if (rate := rate_of(dtype, peaks))},
         "why": missing(dots, peaks, dtypes),
         "tone": standing_of(attempt).tone,
@@ -53,6 +53,7 @@ def dot_of(problem: Problem, row: Measurement) -> dict[str, Any] | None:
         "x": flop / amount,
         "y": flop / row.time_us * 1e6,
         "before": flop / row.incumbent_us * 1e6 if row.incumbent_us else None,
+        "bytes": amount,
         "bytes_per_s": amount / row.time_us * 1e6,
     }
 

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from campaigns.harness.accuracy import agrees, compare
-from campaigns.harness.memory import as_float64
+from campaigns.harness.bench import Stand
+from campaigns.harness.comparing import against
+from campaigns.harness.memory import Area, as_float64, layout
+from campaigns.harness.problem import load_problem, read_folder
+from campaigns.harness.runner import OutputSlot
 
+BUNDLED = Path(__file__).parents[2] / "campaigns" / "problems"
 REFERENCE = np.array([[1.0, -2.0], [3.0, 0.0]])
 
 
@@ -80,3 +87,19 @@ def test_types_that_numpy_lacks_are_read_as_torch_reads_them(dtype: torch.dtype)
     found = as_float64(bits.numpy().view(np.uint16 if dtype.itemsize == 2 else np.uint8), name)
 
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_each_of_several_outputs_is_checked_and_not_only_the_last(wrong: int):
+    problem = load_problem(read_folder(BUNDLED / "layernorm_residual"))
+    stand = Stand(problem.workloads_on("cpu")[0], 0)
+    places, size = layout(problem, problem.outputs, stand.workload)
+    assert len(places) == 2
+    outputs = OutputSlot(Area(size), places)
+    expected = {place.name: np.ones(place.shape) for place in places}
+    for place in places:
+        outputs.tensor(place)[...] = 1
+
+    assert against(problem, stand, outputs, expected).passed
+    outputs.tensor(places[wrong])[0] = 2
+    assert f"output {places[wrong].name}" in against(problem, stand, outputs, expected).detail

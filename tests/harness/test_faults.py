@@ -115,9 +115,10 @@ def test_a_time_limit_for_the_whole_is_kept():
     assert "limit of 0 s" in report.summary or "ended" in report.summary
 
 
-def test_where_the_baseline_is_wrong_too_the_problem_is_to_blame():
+@pytest.mark.parametrize("made", ["inputs['x']", "inputs['x'] * float('nan')"], ids=["wrong", "not finite"])
+def test_where_the_baseline_is_wrong_too_the_problem_is_to_blame(made: str):
     report = evaluator.evaluate(
-        with_file("reference.py", "def reference(inputs, axes):\n    return {'y': inputs['x']}\n")
+        with_file("reference.py", f"def reference(inputs, axes):\n    return {{'y': {made}}}\n")
     )
 
     assert report.outcome == "infrastructure"

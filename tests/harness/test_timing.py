@@ -39,27 +39,13 @@ def test_a_slower_candidate_is_reverted_early_and_not_confirmed():
     assert timing.evidence["stopped"] == "clearly slower"
 
 
-@pytest.mark.parametrize("copy", range(3))
-def test_a_copy_of_the_incumbent_is_not_kept(copy: int):
+def test_a_copy_of_the_incumbent_is_not_kept():
     start = load_candidate(CENTRE / "start" / "kernel.cpp")
-    text = f"// copy {copy}\n" + start.files["kernel.cpp"]
+    text = "// a copy\n" + start.files["kernel.cpp"]
 
     _, judgement = judged(CandidateSource(backend="cpp", files={"kernel.cpp": text}))
 
     assert judgement.verdict != "kept", judgement.reason
-
-
-def test_a_call_left_out_while_timed_is_found():
-    found, judgement = judged(named("skips_every_other_call.cpp"))
-
-    assert judgement.verdict == "incorrect"
-    assert "in a timed call" in found.summary
-
-
-def test_an_answer_remembered_by_a_signature_of_the_input_gains_nothing():
-    _, judgement = judged(named("caches_by_signature.cpp"))
-
-    assert judgement.verdict != "kept"
 
 
 def test_one_that_sleeps_is_not_kept():

@@ -11,15 +11,8 @@ from .conftest import check, needs_sandbox
 
 pytestmark = needs_sandbox
 
-HONEST = [
-    "faster.cpp",
-    "scratch_kept.cpp",
-    "words_only.cpp",
-    "slower.cpp",
-    "leaves_the_core.cpp",
-    "plain.py",
-    "try_import.py",
-]
+HONEST = ["slower.cpp", "leaves_the_core.cpp"]
+"""Beside those of redteam.toml, where the cheats are, too."""
 
 # file, outcome, words of the summary
 BAD = [
@@ -31,31 +24,10 @@ BAD = [
     ("system_exit.py", "launch_failed", "SystemExit"),
     ("os_exit.py", "launch_failed", "ended its own process"),
     ("kills_parent.py", "launch_failed", "Operation not permitted"),
-    ("forges_reply.py", "flagged", "forged reply"),
     ("loops.cpp", "timed_out", "ended"),
     ("asks_too_much.cpp", "out_of_memory", ""),
     ("does_not_build.cpp", "build_failed", "undeclared"),
     ("syntax_error.py", "build_failed", "syntax_error.py:3"),
-    ("changes_inputs.cpp", "incorrect", "changed its inputs"),
-    ("writes_past_end.cpp", "incorrect", "wrote outside its outputs"),
-    ("skips_tail.cpp", "incorrect", "values are wrong"),
-    ("zeros.cpp", "incorrect", "values are wrong"),
-    ("nan.cpp", "incorrect", "not finite"),
-    ("does_nothing.cpp", "incorrect", "values are wrong"),
-    ("visible_only.cpp", "incorrect", "hidden workload"),
-    ("caches_by_pointer.cpp", "incorrect", "values are wrong"),
-    ("finds_reference.py", "incorrect", "values are wrong"),
-    ("hands_to_thread.cpp", "flagged", "more threads"),
-    ("more_threads.py", "flagged", "more threads"),
-    ("fork_bomb.cpp", "timed_out", "took more than"),
-    ("exits_plainly.cpp", "flagged", "ends the process"),
-    ("fork_plainly.cpp", "flagged", "starts a process"),
-    ("thread_plainly.cpp", "flagged", "starts a thread"),
-    ("opens_socket.cpp", "flagged", "opens a connection"),
-    ("writes_files.cpp", "flagged", "reaches for files"),
-    ("includes_secrets.cpp", "flagged", "outside its folder"),
-    ("patches_timer.py", "flagged", "time.perf_counter"),
-    ("caches_by_data_ptr.py", "flagged", "data_ptr"),
 ]
 
 

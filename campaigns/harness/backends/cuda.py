@@ -1,4 +1,4 @@
-"""CUDA C++ through nvcc: a shared object with ``extern "C" void run(inputs…, outputs…, axes…, cudaStream_t)``."""
+"""CUDA C++ through nvcc: ``extern "C" void run(inputs…, outputs…, axes…, cudaStream_t)``, or a torch extension."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from .. import candidate, sandbox
 from ..gpu import devices
 from ..request import CandidateSource
+from . import extension
 from .base import Built
 from .cpp import compile_shared
 
@@ -45,10 +46,15 @@ class Cuda:
         arch = gpus[0].architecture
         command = [compiler, *FLAGS, f"-gencode=arch=compute_{arch},code=sm_{arch}", "-I/candidate"]
         command += ["-o", "/tmp/kernel.so", f"./{entry}", CHECK_FILE]
+        binds: tuple[str, ...] = (os.path.dirname(os.path.dirname(compiler)),)
+        name = "kernel.so"
+        if extension.is_extension(source):
+            source, name = extension.bound(source, entry), f"{extension.NAME}.so"
+            command += extension.options()
+            binds += extension.binds()
         checked = CandidateSource(backend="cuda", files={**source.files, CHECK_FILE: CHECK})
-        home = os.path.dirname(os.path.dirname(compiler))
-        product, log = compile_shared(command, checked, limits=LIMITS, limit_s=BUILD_LIMIT_S, binds=(home,))
-        return Built({"kernel.so": product}, "kernel.so", log)
+        product, log = compile_shared(command, checked, limits=LIMITS, limit_s=BUILD_LIMIT_S, binds=binds)
+        return Built({name: product}, name, log)
 
     def spec(self, built: Built, limits: sandbox.Limits, cores: tuple[int, ...]) -> sandbox.Spec:
         raise NotImplementedError("a CUDA candidate runs in a waiting process on the GPU")

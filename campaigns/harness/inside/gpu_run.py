@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import gpu_profile
+from . import gpu_extension, gpu_profile
 from .gpu_tensors import Areas, digest, draw, dtype_of, store, values
 from .link import Link
 from .run_torch import load_module
@@ -59,6 +59,8 @@ class Role:
         return lambda slot, axes: module.run(*slot.arguments)
 
     def load_cuda(self, path: str) -> Callable[[Slot, list[int]], None]:
+        if path.endswith(f"{gpu_extension.NAME}.so"):
+            return self.load_extension(path)
         library = ctypes.CDLL(path)
         try:
             run = library.run
@@ -71,6 +73,19 @@ class Role:
         def call(slot: Slot, axes: list[int]) -> None:
             pointers = [ctypes.c_void_p(t.data_ptr()) for t in slot.arguments]
             run(*pointers, *map(ctypes.c_int64, axes), ctypes.c_void_p(self.device.stream_pointer()))
+            if error := last_error():
+                raise RuntimeError(f"CUDA error after the launch: {error.decode(errors='replace')}")
+
+        return call
+
+    def load_extension(self, path: str) -> Callable[[Slot, list[int]], None]:
+        caller = gpu_extension.Caller(gpu_extension.load(path))
+        last_error = ctypes.CDLL(path).autoresearch_last_error
+        last_error.restype = ctypes.c_char_p
+
+        def call(slot: Slot, axes: list[int]) -> None:
+            count = len(slot.inputs)
+            caller(slot.arguments[:count], slot.arguments[count:], axes)
             if error := last_error():
                 raise RuntimeError(f"CUDA error after the launch: {error.decode(errors='replace')}")
 

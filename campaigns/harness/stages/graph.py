@@ -16,6 +16,10 @@ from .base import Evaluation
 REPLAYS = 3
 LARGE_BYTES = 1 << 30
 BLOCK_LIMIT_S = 30.0
+NOTHING = (
+    "one call puts nothing into a CUDA graph: it launches on another stream than the caller's "
+    "(in a torch extension at::cuda::getCurrentCUDAStream()), or not at all"
+)
 REASONS = (
     ("synchroniz", "it waits for the device (an .item(), a copy to the host, a synchronize)"),
     ("unjoined", "it leaves work on another stream that is not joined again"),
@@ -52,6 +56,8 @@ class Graph:
     def check(self, evaluation: Evaluation, runner: GpuRunner, workload: Workload) -> int | None:
         same, other = (f"{workload.name}/{i}" for i in range(2))
         nodes = self.capture(runner, workload, same)
+        if nodes == 0:
+            raise CandidateFailure("incorrect", f"{workload.name}: {NOTHING}")
         for _ in range(REPLAYS):
             self.replay(evaluation, runner, workload, same)
         self.capture(runner, workload, other)
