@@ -59,7 +59,7 @@ class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def cost(self) -> int:
         """Cheap ones first: read, checked, timed."""
-        return 0 if self.static else 2 if self.asked_mode == "full" else 1
+        return 0 if self.static else 1 if self.asked_mode == "check" else 2
 
     @property
     def asked_mode(self) -> str:
