@@ -8,9 +8,12 @@ import pytest
 
 from campaigns import redteam
 from campaigns.harness.candidate import load_candidate
+from campaigns.harness.evaluator import evaluate
 from campaigns.harness.problem import load_problem, read_folder
-from campaigns.harness.request import CandidateSource
+from campaigns.harness.request import CandidateSource, EvaluationRequest
 from campaigns.harness.scan import scan
+
+from .conftest import CANDIDATES, HERE, needs_sandbox
 
 BUNDLED = Path(__file__).parents[2] / "campaigns" / "problems"
 HEAD = """import torch
@@ -328,3 +331,21 @@ STATIC = [e for e in redteam.entries() if e.static]
 def test_what_the_table_says_is_seen_by_reading_is_seen(entry: redteam.Entry):
     found = scan(load_candidate(entry.path, entry.backend))
     assert entry.static in {f.rule for f in found if f.severity == "block"}
+
+
+@needs_sandbox
+@pytest.mark.slow
+def test_an_honest_triton_kernel_is_right_without_a_gpu_and_nothing_blocks():
+    """Interpreted; with its kernels emptied, and with kernels that fail, its output is wrong. Nothing is timed."""
+    source = load_candidate(CANDIDATES / "tries_again_interpreted.py")
+    found = evaluate(
+        EvaluationRequest(
+            problem_name="tiny", problem_files=read_folder(HERE / "data" / "tiny"), candidate=source, mode="check"
+        )
+    )
+
+    assert found.outcome == "measured", found.summary
+    assert [f for f in found.findings if f.severity == "block"] == []
+    evidence = next(stage.evidence for stage in found.stages if stage.name == "engagement")
+    assert evidence["twins"] == ["empty", "failing"]
+    assert evidence["right"] == []
