@@ -50,7 +50,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 def capture(
     request: EvaluationRequest, roles: list[str], should_stop: Callable[[], bool] = lambda: False
 ) -> list[Trace]:
-    """A trace for each role. Raises nothing but ``Stopped``: what goes wrong is in the traces."""
+    """A trace for each role and tool. Raises nothing but ``Stopped``: what goes wrong is in the traces."""
     try:
         with on_a_warm_bench(request, should_stop) as evaluation:
             tools = ["torch", *(installed() if evaluation.gpu_bench is not None else ())]

@@ -123,6 +123,6 @@ def capture_ticket(ticket: str, request: dict[str, Any], roles: list[str]) -> No
     die_with_parent()
     if not broker().exists(f"capture:{ticket}:traces"):
         parsed = msgspec.convert(request, EvaluationRequest)
-        traces = capturing.capture(parsed, roles, lambda: bool(broker().exists(f"capture:{ticket}:cancelled")))
+        traces = capturing.capture(parsed, roles)
         broker().set(f"capture:{ticket}:traces", msgspec.msgpack.encode(traces), ex=KEEP_S)
     app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")
