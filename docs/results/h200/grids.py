@@ -22,7 +22,7 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["b1_h16_t32768"], {"FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4], "EARLY": [1], "HALF": [1]}),
             (["b32_h128_t4096"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [1], "HALF": [0, 1]}),
         ],
-        "04-two-warpgroups.cu": [(["b32_h128_t4096"], {"CLUSTERS": [0]})],
+        "04-two-warpgroups.cu": [(["b16_h16_t8192", "b32_h128_t4096"], {"CLUSTERS": [0]})],
     },
     "sparse_mla_decode": {
         "01-gather-and-merge.py": [
@@ -45,7 +45,7 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
                 },
             ),
         ],
-        "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048", "b1_h128_t32768_k2048"], {"CLUSTERS": [0]})],
+        "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048", "b32_h16_t8192_k1024"], {"CLUSTERS": [0]})],
     },
     "moe_grouped_gemm": {
         "01-grouped.py": [
@@ -86,6 +86,8 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
                 {"MID_M": [64, 128], "MID_N": [128], "MID_SPLITS": [1, 2, 4], "MID_STAGES": [4]},
             ),
             (["m256_n4096_k4096"], {"MID_M": [128], "MID_N": [64], "MID_SPLITS": [1, 2], "MID_STAGES": [4]}),
+            (["m256_n4096_k4096"], {"MID_K": [64], "MID_STAGES": [4, 5], "EARLY": [0, 1]}),
+            (["m256_n4096_k4096"], {"MID_K": [128], "MID_STAGES": [3], "EARLY": [0, 1]}),
             (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [256], "MANY_STAGES": [3, 4], "FLATTEN": [0, 1]}),
             (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [128], "MANY_STAGES": [4], "FLATTEN": [0, 1]}),
             (["m4096_n8192_k4096"], {"MANY_M": [256], "MANY_N": [128], "MANY_STAGES": [3], "FLATTEN": [0, 1]}),

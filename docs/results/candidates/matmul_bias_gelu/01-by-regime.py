@@ -11,7 +11,9 @@ THIN_WARPS = 4  # tunable: 4, 8
 MID_M = 128  # tunable: 64, 128
 MID_N = 128  # tunable: 64, 128
 MID_SPLITS = 2  # tunable: 1, 2, 4
+MID_K = 64  # tunable: 64, 128
 MID_STAGES = 4  # tunable: 3, 4, 5
+EARLY = 1  # tunable: 0, 1
 MANY_M = 128  # tunable: 128, 256
 MANY_N = 256  # tunable: 128, 256
 MANY_STAGES = 3  # tunable: 3, 4
@@ -52,7 +54,7 @@ def thin_kernel(
 def tile_kernel(
     x_tiles, w_tiles, x, weight, bias, y, part, m, n, k, share,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLITS: tl.constexpr,
-    COPY_ENGINE: tl.constexpr, FLATTEN: tl.constexpr,
+    COPY_ENGINE: tl.constexpr, FLATTEN: tl.constexpr, EARLY: tl.constexpr,
 ):
     """A tile after the other, in groups of eight rows of tiles that share the weight in the second-level cache."""
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
@@ -85,12 +87,16 @@ def tile_kernel(
             z = sums + tl.load(bias + column, mask=column < n, other=0.0).to(tl.float32)[None, :]
             tl.store(y + at_out, gelu(z).to(y.dtype.element_ty), mask=inside)
         else:
+            if EARLY:
+                tl.extra.cuda.gdc_launch_dependents()
             tl.store(part + split.to(tl.int64) * m * n + at_out, sums, mask=inside)
 
 
 @triton.jit
-def finish_kernel(part, bias, y, count, n, SPLITS: tl.constexpr, BLOCK: tl.constexpr):
+def finish_kernel(part, bias, y, count, n, SPLITS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
     z = tl.load(bias + at % n, mask=at < count, other=0.0).to(tl.float32)
     for split in tl.static_range(SPLITS):
         z += tl.load(part + split * count + at, mask=at < count, other=0.0)
@@ -115,6 +121,7 @@ def run(x, weight, bias, y):
         high, wide, inner, splits, warps, stages, flatten = 64, 128, 32, 1, 4, 3, False
     elif m <= 512:
         high, wide, splits, warps, stages = MID_M, MID_N, MID_SPLITS, 4 if MID_M * MID_N <= 8192 else 8, MID_STAGES
+        inner = MID_K
     else:
         high, wide, splits, warps, stages = MANY_M, MANY_N, 1, 8, MANY_STAGES
         if high * wide > 32768:
@@ -126,8 +133,11 @@ def run(x, weight, bias, y):
     tiles = triton.cdiv(m, high) * triton.cdiv(n, wide) * splits
     tile_kernel[(min(tiles, PROCESSORS),)](
         x_tiles, w_tiles, x, weight, bias, y, part, m, n, k, share,
-        BLOCK_M=high, BLOCK_N=wide, BLOCK_K=inner, SPLITS=splits, COPY_ENGINE=whole, FLATTEN=flatten,
+        BLOCK_M=high, BLOCK_N=wide, BLOCK_K=inner, SPLITS=splits, COPY_ENGINE=whole, FLATTEN=flatten, EARLY=EARLY == 1,
         num_warps=warps, num_stages=stages,
     )
     if splits > 1:
-        finish_kernel[(triton.cdiv(m * n, 1024),)](part, bias, y, m * n, n, SPLITS=splits, BLOCK=1024, num_warps=4)
+        launch = {"launch_pdl": True} if EARLY == 1 else {}
+        finish_kernel[(triton.cdiv(m * n, 1024),)](
+            part, bias, y, m * n, n, SPLITS=splits, BLOCK=1024, EARLY=EARLY == 1, num_warps=4, **launch,
+        )

@@ -295,18 +295,19 @@ __device__ __forceinline__ uint32_t of_neighbour(uint32_t at, int rank) {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
+template <int ROWS>
 __device__ __forceinline__ void merge_cluster(
-    bf16* out, uint32_t results, const Small& small, int sequence, int block, int piece, int heads, int pieces) {
+    bf16* out, uint32_t results, const float (&peaks_here)[ROWS], int sequence, int block, int piece, int heads, int pieces) {
     meet_cluster();
     const int column = threadIdx.x % 128 * 4;
-    for (int r = piece + pieces * (threadIdx.x / 128); r < HIGH && block * HIGH + r < heads; r += 2 * pieces) {
+    for (int r = piece + pieces * (threadIdx.x / 128); r < ROWS && block * ROWS + r < heads; r += 2 * pieces) {
         float peak[NEIGHBOURS], largest = -INFINITY, total = 0.0f;
         float4 v[NEIGHBOURS], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int i = 0; i < NEIGHBOURS; ++i)
             if (i < pieces) {
                 asm volatile("ld.shared::cluster.f32 %0, [%1];"
-                             : "=f"(peak[i]) : "r"(of_neighbour(address(&small.peak[r]), i)) : "memory");
+                             : "=f"(peak[i]) : "r"(of_neighbour(address(&peaks_here[r]), i)) : "memory");
                 asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                              : "=f"(v[i].x), "=f"(v[i].y), "=f"(v[i].z), "=f"(v[i].w)
                              : "r"(of_neighbour(results + (r * ROW + column) * 4, i)) : "memory");
@@ -322,7 +323,7 @@ __device__ __forceinline__ void merge_cluster(
                 sum.x += v[i].x * by, sum.y += v[i].y * by, sum.z += v[i].z * by, sum.w += v[i].w * by;
             }
         const float by = 1.0f / total;
-        *reinterpret_cast<uint2*>(out + (int64_t(sequence) * heads + block * HIGH + r) * LATENT + column) =
+        *reinterpret_cast<uint2*>(out + (int64_t(sequence) * heads + block * ROWS + r) * LATENT + column) =
             make_uint2(pair(sum.x * by, sum.y * by), pair(sum.z * by, sum.w * by));
     }
     meet_cluster();  // nobody leaves while a neighbour reads
@@ -522,7 +523,7 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             if (group == 0 && lane % 4 == 0) peaks[slot] = best[h] + log2f(total);
         }
     }
-    if constexpr (CLUSTERED) merge_cluster(out, q_at, small, sequence, block, piece, heads, pieces);
+    if constexpr (CLUSTERED) merge_cluster(out, q_at, small.peak, sequence, block, piece, heads, pieces);
 }
 
 // Few heads: 16 a program, tiles of 32 tokens that the copy engine brings row by row into a ring; eight warps, each with an
@@ -534,6 +535,7 @@ constexpr int FEW_SHARED_BYTES = (STAGES * FEW_TILE + FEW_HIGH) * PITCH;
 struct FewSmall {
     uint64_t full[STAGES], empty[STAGES], q_full;
     float scores[2][2][FEW_HIGH][FEW_TILE + 8];  // [tile's parity][half of the columns]
+    float peak[FEW_HIGH];
 };
 
 __device__ __forceinline__ void expect(uint64_t* b, int bytes) {
@@ -562,6 +564,7 @@ __device__ __forceinline__ void product(float (&d)[4], const uint32_t (&a)[4], u
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+template <bool CLUSTERED>
 __global__ void __launch_bounds__(288, 1) few_kernel(
     const bf16* __restrict__ q, const bf16* __restrict__ cache, bf16* __restrict__ out, int heads, int tokens, int share,
     int pieces) {
@@ -601,6 +604,10 @@ __global__ void __launch_bounds__(288, 1) few_kernel(
             __syncwarp();
             if (lane < left) copy_row(to, rows + token * WIDTH, &small.full[stage]);
             if (++stage == STAGES) stage = 0, parity ^= 1;
+        }
+        if constexpr (CLUSTERED) {
+            meet_cluster();
+            meet_cluster();
         }
         return;
     }
@@ -682,6 +689,7 @@ __global__ void __launch_bounds__(288, 1) few_kernel(
     }
 
     asm volatile("griddepcontrol.launch_dependents;");
+    if constexpr (CLUSTERED) meet<256>(1);  // results go where the tiles were
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         l[h] += __shfl_xor_sync(~0u, l[h], 1);
@@ -689,6 +697,15 @@ __global__ void __launch_bounds__(288, 1) few_kernel(
         const int r = row + 8 * h, head = block * FEW_HIGH + r, first = warp * 64 + (lane % 4) * 2;
         if (head >= heads) continue;
         const float by = 1.0f / l[h];
+        if constexpr (CLUSTERED) {
+            if (warp == 0 && lane % 4 == 0) small.peak[r] = best[h] + log2f(l[h]);
+            const uint32_t to = q_at + (r * ROW + first) * 4;
+#pragma unroll
+            for (int n = 0; n < 8; ++n)
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + n * 32), "f"(o[n][2 * h] * by),
+                             "f"(o[n][2 * h + 1] * by) : "memory");
+            continue;
+        }
         if (pieces == 1) {
             bf16* to = out + (int64_t(sequence) * heads + head) * LATENT + first;
 #pragma unroll
@@ -703,6 +720,7 @@ __global__ void __launch_bounds__(288, 1) few_kernel(
             if (warp == 0 && lane % 4 == 0) peaks[slot] = best[h] + log2f(l[h]);
         }
     }
+    if constexpr (CLUSTERED) merge_cluster(out, q_at, small.peak, sequence, block, piece, heads, pieces);
 }
 
 // The pieces of one head, `512 / gridDim.y` of its values: four values a thread, the pieces spread over the rest of the threads.
@@ -762,34 +780,32 @@ extern "C" void run(
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute = {};
     config.gridDim = dim3(blocks, pieces, batch);
-    config.blockDim = dim3(384);
-    config.dynamicSmemBytes = SHARED_BYTES;
+    config.blockDim = dim3(few ? 288 : 384);
+    config.dynamicSmemBytes = few ? FEW_SHARED_BYTES : SHARED_BYTES;
     config.stream = stream;
     config.attrs = &attribute;
-    static const bool ready = allow(split_kernel<false>, SHARED_BYTES) &&
-                              allow(split_kernel<true>, SHARED_BYTES) && allow(few_kernel, FEW_SHARED_BYTES);
+    static const bool ready = allow(split_kernel<false>, SHARED_BYTES) && allow(split_kernel<true>, SHARED_BYTES) &&
+                              allow(few_kernel<false>, FEW_SHARED_BYTES) && allow(few_kernel<true>, FEW_SHARED_BYTES);
     if (!ready) return;
-    if (!few && pieces > 1 && pieces <= NEIGHBOURS) {
+    bool clustered = false;
+    if (CLUSTERS == 1 && pieces > 1 && pieces <= NEIGHBOURS) {
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = 1, attribute.val.clusterDim.y = pieces, attribute.val.clusterDim.z = 1;
         config.numAttrs = 1;
-        static int fit[NEIGHBOURS + 1] = {};  // clusters of so many programs that run at once
-        int& clusters = fit[pieces];
-        if (clusters == 0 && cudaOccupancyMaxActiveClusters(&clusters, split_kernel<true>, &config) != cudaSuccess) {
+        static int fit[2][NEIGHBOURS + 1] = {};  // clusters of so many programs that run at once
+        int& clusters = fit[few][pieces];
+        if (clusters == 0 && cudaOccupancyMaxActiveClusters(
+                                 &clusters, few ? few_kernel<true> : split_kernel<true>, &config) != cudaSuccess) {
             cudaGetLastError();
             clusters = -1;
         }
-        if (CLUSTERS == 1 && clusters >= batch * blocks) {
-            cudaLaunchKernelEx(&config, split_kernel<true>, q, cache, out, int(heads), int(tokens), int(share), int(pieces));
-            return;
-        }
-        config.numAttrs = 0;
+        clustered = clusters >= batch * blocks;
+        config.numAttrs = clustered;
     }
-    config.blockDim = dim3(few ? 288 : 384);
-    config.dynamicSmemBytes = few ? FEW_SHARED_BYTES : SHARED_BYTES;
-    cudaLaunchKernelEx(
-        &config, few ? few_kernel : split_kernel<false>, q, cache, out, int(heads), int(tokens), int(share), int(pieces));
-    if (pieces == 1) return;
+    const auto kernel = few ? clustered ? few_kernel<true> : few_kernel<false>
+                            : clustered ? split_kernel<true> : split_kernel<false>;
+    cudaLaunchKernelEx(&config, kernel, q, cache, out, int(heads), int(tokens), int(share), int(pieces));
+    if (pieces == 1 || clustered) return;
     const int64_t rows = batch * heads;
     config.gridDim = dim3(rows, rows <= 64 ? 8 : rows <= 512 ? 4 : 1);
     config.blockDim = dim3(128);
