@@ -49,7 +49,7 @@ def conclude(ticket: str) -> None:
 def settle(attempt: Attempt, report: reports.Report) -> None:
     """Write the verdict, unless the measurement has to be taken again."""
     campaign = Campaign.objects.select_for_update().get(pk=attempt.campaign_id)
-    judgement = judge.judge(report)
+    judgement = judge.judge(report, kept_with=kept_with(attempt, report))
     if report.outcome == "infrastructure" and attempt.tries < dispatch.MAX_TRIES:
         progress.send_out(attempt, from_=Phase.EVALUATING, reason=report.summary)
         return
@@ -64,6 +64,18 @@ def settle(attempt: Attempt, report: reports.Report) -> None:
             Campaign.objects.filter(pk=campaign.pk).update(incumbent=attempt)
         if written:
             transaction.on_commit(lambda: captures.ask(attempt))
+
+
+def kept_with(attempt: Attempt, report: reports.Report) -> reports.Ratio | None:
+    """The speed-up over the baseline that the incumbent was kept with. None where it says nothing here: of another
+    host, or when a person dismissed the flag that would come of it."""
+    parent = attempt.parent
+    if parent is None or parent.speedup is None or parent.speedup_lo is None or parent.speedup_hi is None:
+        return None
+    dismissed = attempt.flags.filter(rule=judge.INCUMBENT_SLOWED, state=FlagState.DISMISSED)
+    if parent.host != report.host.name[:200] or dismissed.exists():
+        return None
+    return reports.Ratio(value=parent.speedup, lo=parent.speedup_lo, hi=parent.speedup_hi)
 
 
 def write(attempt: Attempt, report: reports.Report, judgement: judge.Judgement) -> bool:

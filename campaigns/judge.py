@@ -33,8 +33,8 @@ class Judgement:
         return [self.speedup.lo, self.speedup.hi] if self.speedup else None
 
 
-def judge(report: Report, policy: Policy | None = None) -> Judgement:
-    """The verdict that the report's evidence bears."""
+def judge(report: Report, policy: Policy | None = None, kept_with: Ratio | None = None) -> Judgement:
+    """The verdict that the report's evidence bears. ``kept_with``: see ``incumbent_slowed``."""
     policy = policy or Policy()
     blocks = [finding for finding in report.findings if finding.severity == "block"]
     if report.outcome == "infrastructure":
@@ -47,9 +47,38 @@ def judge(report: Report, policy: Policy | None = None) -> Judgement:
     if report.over_incumbent is None:
         return Judgement("no_measurement", without_speed(report), report.speedup, flags=report.findings)
     verdict, reason = weigh(report, report.over_incumbent, policy)
+    if verdict == "kept" and kept_with is not None and (slowed := incumbent_slowed(report, kept_with)) is not None:
+        reason = f"{slowed.rule}: {slowed.evidence}"
+        return Judgement("flagged", reason, settled(report), report.over_incumbent, [slowed, *report.findings])
     if verdict in ("reverted", "stacked") and (found := by_range(report, policy)) is not None:
         return found
     return Judgement(verdict, reason, settled(report), report.over_incumbent, report.findings)
+
+
+INCUMBENT_SLOWED = "incumbent-slowed"
+SLOWED = 0.8
+"""An incumbent whose speed over the baseline, even at its upper bound, is below this share of what it was kept with (at
+the lower bound) ran slower than it can: by its own doing, or by its machine's. Assumed: a baseline's speed may drift."""
+
+
+def incumbent_slowed(report: Report, kept_with: Ratio) -> Finding | None:
+    """Whether the incumbent runs clearly slower than when it was kept. To beat it then says nothing.
+
+    A kernel can be slow on purpose once it is the one to beat (by the clock, by chance), so that its own copy is kept.
+    ``kept_with`` is its speed-up over the baseline on the same host.
+    """
+    speedup, over = report.speedup, report.over_incumbent
+    if speedup is None or over is None:
+        return None
+    now, at_most = speedup.value / over.value, speedup.hi / over.lo
+    if at_most >= SLOWED * kept_with.lo:
+        return None
+    text = (
+        f"the incumbent ran at {now:.2f}× over the baseline, and was kept with {kept_with.value:.2f}× "
+        f"({kept_with.lo:.2f} to {kept_with.hi:.2f}): it is slower now than it can be, and beating it says nothing"
+    )
+    data = {"now": now, "at_most": at_most, "kept_with": kept_with.value}
+    return Finding(rule=INCUMBENT_SLOWED, severity="block", evidence=text, data=data)
 
 
 def weigh(report: Report, over: Ratio, policy: Policy) -> tuple[str, str]:

@@ -20,6 +20,8 @@ from .request import CandidateSource
 ENTRY = {"cpp": "kernel.cpp", "cuda": "kernel.cu", "torch": "kernel.py", "triton": "kernel.py", "cutedsl": "kernel.py"}
 SUFFIXES = {".cpp", ".cu", ".cuh", ".h", ".hpp", ".py"}
 MAX_SOURCE_BYTES = 1 << 20
+MAX_FILES = 256
+"""Of one candidate. Each is laid into its sandbox by itself."""
 _COMMENT = re.compile(r"(?://|#)\s*tunable:")
 _NAME = re.compile(r"\b(?P<name>[A-Za-z_]\w*)(?:\s*:\s*[\w.]+)?\s*\Z")
 
@@ -87,6 +89,8 @@ def entry_path(source: CandidateSource) -> str:
     entry = ENTRY.get(source.backend)
     if entry is None:
         raise CandidateError(f"unknown backend {source.backend!r}: one of {', '.join(ENTRY)}")
+    if len(source.files) > MAX_FILES:
+        raise CandidateError(f"{len(source.files)} source files; at most {MAX_FILES} are taken")
     for path in source.files:
         if path.startswith("/") or ".." in path.split("/") or "\\" in path or "\0" in path:
             raise CandidateError(f"{path!r}: a source path is relative and stays in its folder")

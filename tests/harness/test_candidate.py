@@ -103,3 +103,10 @@ def test_a_string_that_looks_like_a_comment_is_program():
 
 def test_a_file_under_any_name_is_the_entry():
     assert candidate.entry_path(named("faster.cpp")) == "faster.cpp"
+
+
+def test_more_files_than_a_sandbox_takes_are_refused():
+    files = {"kernel.cpp": "", **{f"{n}.h": "" for n in range(3000)}}
+
+    with pytest.raises(CandidateError, match="at most 256"):
+        candidate.entry_path(CandidateSource(backend="cpp", files=files))

@@ -98,3 +98,13 @@ def test_an_infrastructure_fault_is_no_measurement_and_never_a_number():
     found = judge(report(ratio(1.05, 1.2), outcome="infrastructure"))
 
     assert (found.verdict, found.speedup, found.over_incumbent) == ("no_measurement", None, None)
+
+
+@pytest.mark.parametrize(
+    ("kept_with", "verdict"), [(ratio(1.7, 2.0), "kept"), (ratio(2.1, 2.4), "kept"), (ratio(3.8, 4.2), "flagged")]
+)
+def test_beating_an_incumbent_that_runs_slower_than_when_it_was_kept_says_nothing(kept_with: Ratio, verdict: str):
+    found = judge(report(ratio(1.05, 1.2), confirmation=confirmed(ratio(1.04, 1.1))), kept_with=kept_with)
+
+    assert found.verdict == verdict
+    assert [f.rule for f in found.flags] == (["incumbent-slowed"] if verdict == "flagged" else [])

@@ -208,3 +208,28 @@ def test_a_keep_for_a_range_leaves_the_incumbent_where_it_is(sent, at_broker):
     sent.refresh_from_db()
     assert (sent.verdict, sent.ranges) == ("kept", [{"axis": "rows", "lo": 1, "hi": 8}])
     assert sent.campaign.__class__.objects.get(pk=sent.campaign_id).incumbent_id is None
+
+
+def test_a_copy_of_an_incumbent_that_slowed_down_is_not_kept_until_a_person_dismisses_that(sent, at_broker):
+    leave_report(at_broker, sent)
+    conclusion.conclude(sent.ticket)
+    sent.refresh_from_db()
+    Attempt.objects.filter(pk=sent.pk).update(speedup=90.0, speedup_lo=85.0, speedup_hi=95.0)
+    copy = make_attempt(sent.campaign, phase=Phase.READY, files=sent.files, backend="cpp")
+    assert progress.send_out(copy)
+    leave_report(at_broker, copy, host=reports.decode(sent.report.encode()).host)
+    conclusion.conclude(copy.ticket)
+    copy.refresh_from_db()
+
+    assert (copy.verdict, [f.rule for f in copy.flags.filter(severity="block")]) == ("flagged", ["incumbent-slowed"])
+    assert copy.campaign.__class__.objects.get(pk=copy.campaign_id).incumbent_id == sent.pk
+
+    actions.decide_flag(
+        copy.flags.get(rule="incumbent-slowed"), person("ada"), state="dismissed", reason="another load"
+    )
+    copy.refresh_from_db()
+    leave_report(at_broker, copy, host=reports.decode(sent.report.encode()).host)
+    conclusion.conclude(copy.ticket)
+    copy.refresh_from_db()
+
+    assert copy.verdict == "kept"
