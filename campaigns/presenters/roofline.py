@@ -8,7 +8,7 @@ from campaigns.harness.errors import ProblemError
 from campaigns.harness.expressions import ExpressionError
 from campaigns.harness.problem import Problem, load_problem
 from campaigns.harness.report import Report
-from campaigns.harness.stages.floor import BANDWIDTHS, bandwidth_for
+from campaigns.harness.stages.floor import bandwidth_for
 from campaigns.models import Attempt, Measurement
 
 from .chart import FAILED
@@ -19,18 +19,18 @@ def roofline(attempt: Attempt, rows: list[Measurement], report: Report | None) -
     """A dot a workload for the candidate and one for its incumbent, in flop/s over flop/byte; None where nothing was
     timed. ``roofs`` are measured peaks only: ``why`` says what is missing, and none is invented."""
     timed = [row for row in rows if row.time_us]
+    peaks = report.host.peaks if report else {}
     if attempt.verdict in FAILED or not timed:
         return None
     try:
         problem = load_problem(attempt.campaign.problem_files)
-        dots = [dot for row in timed if (dot := dot_of(problem, row))]
+        dots = [dot for row in timed if (dot := dot_of(problem, row, peaks))]
     except (ProblemError, ExpressionError):
         return None
-    peaks = report.host.peaks if report else {}
     dtypes = sorted({dot["dtype"] for dot in dots})
     return {
         "dots": dots,
-        "bandwidth": bandwidth_for(min((dot["bytes"] for dot in dots), default=0.0), peaks) or None,
+        "bandwidths": sorted({dot["bandwidth"] for dot in dots if dot["bandwidth"]}),
         "roofs": {dtype: rate for dtype in dtypes if (rate := rate_of(dtype, peaks))},
         "why": missing(dots, peaks, dtypes),
         "tone": standing_of(attempt).tone,
@@ -38,8 +38,9 @@ def roofline(attempt: Attempt, rows: list[Measurement], report: Report | None) -
     }
 
 
-def dot_of(problem: Problem, row: Measurement) -> dict[str, Any] | None:
-    """None where the workload is unknown, or the problem does not say what a call moves and computes."""
+def dot_of(problem: Problem, row: Measurement, peaks: dict[str, float]) -> dict[str, Any] | None:
+    """``bandwidth`` is what memory gives a call of this size at most: of a core it is more where the data fit a
+    cache. None where the workload is unknown, or the problem does not say what a call moves and computes."""
     workload = next((w for w in problem.workloads if w.name == row.workload), None)
     if workload is None:
         return None
@@ -53,21 +54,20 @@ def dot_of(problem: Problem, row: Measurement) -> dict[str, Any] | None:
         "x": flop / amount,
         "y": flop / row.time_us * 1e6,
         "before": flop / row.incumbent_us * 1e6 if row.incumbent_us else None,
-        "bytes": amount,
-        "bytes_per_s": amount / row.time_us * 1e6,
+        "bandwidth": bandwidth_for(amount, peaks) or None,
     }
 
 
 def rate_of(dtype: str, peaks: dict[str, float]) -> float | None:
-    """The peak of a dtype, as it is called in a report: ``bfloat16_flop_per_s`` (a CPU's is ``fp32_flop_per_s``, too)."""
-    names = [f"{dtype}_flop_per_s", *(["tf32_flop_per_s", "fp32_flop_per_s"] if dtype == "float32" else [])]
+    """The peak of a dtype, as the floor takes it: ``bfloat16_flop_per_s``; for float32 that of TF32 where it is higher."""
+    names = [f"{dtype}_flop_per_s", *(["tf32_flop_per_s"] if dtype == "float32" else [])]
     return max((peaks[name] for name in names if peaks.get(name)), default=None)
 
 
 def missing(dots: list[dict[str, Any]], peaks: dict[str, float], dtypes: list[str]) -> str:
     if not dots:
         return "The problem does not say how many bytes and operations a call takes, so there is no dot."
-    if not any(peaks.get(key) for key in BANDWIDTHS):
+    if not any(dot["bandwidth"] for dot in dots):
         return "The peaks of this host are not measured: dots without a roof, and none is invented."
     without = [dtype for dtype in dtypes if not rate_of(dtype, peaks)]
     if without:

@@ -10,21 +10,25 @@ function si(value, unit) {
   return `${(value / size).toPrecision(3)} ${prefix}${unit}`;
 }
 
-const roofAt = (data, dot) => (data.bandwidth ? Math.min(data.bandwidth * dot.x, data.roofs[dot.dtype] ?? Infinity) : null);
+const roofAt = (data, dot) => (dot.bandwidth ? Math.min(dot.bandwidth * dot.x, data.roofs[dot.dtype] ?? Infinity) : null);
 
-function roofs(data, [low, high]) {
-  if (!data.bandwidth) return [];
+/** A roof for each dtype, under the slowest memory that a dot has and, where a cache serves others, the fastest. */
+function roofs(data, ends) {
+  const all = data.bandwidths;
+  const slopes = all.length > 1 ? [all[0], all.at(-1)] : all;
   const rates = Object.entries(data.roofs);
   const drawn = rates.length ? rates : [["memory", Infinity]];
-  return drawn.map(([dtype, rate], i) => {
-    const ridge = rate / data.bandwidth;
-    const x = [low, ...(ridge > low && ridge < high ? [ridge] : []), high];
-    const name = rate === Infinity ? `memory ${si(data.bandwidth, "B/s")}` : `${dtype}: ${si(rate, "flop/s")}, memory ${si(data.bandwidth, "B/s")}`;
-    return {
-      mode: "lines", x, y: x.map((at) => Math.min(data.bandwidth * at, rate)), showlegend: false,
-      line: { color: colour("accent"), width: 1.5, dash: DASHES[i % DASHES.length] }, hoverinfo: "text", text: x.map(() => name),
-    };
-  });
+  return slopes.flatMap((bandwidth) => drawn.map(([dtype, rate], i) => roof(bandwidth, dtype, rate, ends, DASHES[i % DASHES.length])));
+}
+
+function roof(bandwidth, dtype, rate, [low, high], dash) {
+  const ridge = rate / bandwidth;
+  const x = [low, ...(ridge > low && ridge < high ? [ridge] : []), high];
+  const name = rate === Infinity ? `memory ${si(bandwidth, "B/s")}` : `${plain(dtype)}: ${si(rate, "flop/s")}, memory ${si(bandwidth, "B/s")}`;
+  return {
+    mode: "lines", x, y: x.map((at) => Math.min(bandwidth * at, rate)), showlegend: false,
+    line: { color: colour("accent"), width: 1.5, dash }, hoverinfo: "text", text: x.map(() => name),
+  };
 }
 
 function story(data, dot, value, who) {
@@ -53,7 +57,7 @@ function short(value, unit) {
 export function roofline(data) {
   const xs = data.dots.map((dot) => dot.x);
   const ends = [Math.min(...xs) / 4, Math.max(...xs) * 4];
-  const all = data.dots.flatMap((dot) => [dot.y, dot.before ?? dot.y, ...(data.bandwidth ? [roofAt(data, dot)] : [])]);
+  const all = data.dots.flatMap((dot) => [dot.y, dot.before ?? dot.y, ...(dot.bandwidth ? [roofAt(data, dot)] : [])]);
   const heights = [Math.min(...all) / 1.6, Math.max(...all) * 1.6];
   const before = data.dots.filter((dot) => dot.before !== null);
   const fill = data.tone;

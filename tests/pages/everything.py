@@ -26,12 +26,12 @@ from campaigns.models import (
 from campaigns.scenarios.request import encode
 from profiling import importing, uploads
 from profiling.models import Profile, Region
-from tests.factories import make_attempt, make_campaign, person
+from tests.factories import make_attempt, make_campaign, make_report, person
 from tests.library.conftest import approved
 from tests.scenarios.test_stacking import a_report
 
 ROOT = Path(__file__).resolve().parents[2]
-PEAKS = {"copy_bytes_per_s": 2.1e10, "fp32_flop_per_s": 9e10}
+PEAKS = {"copy_bytes_per_s": 2.1e10, "read_bytes_per_s": 1.4e10, "float32_flop_per_s": 9e10}
 
 
 def fill() -> dict[str, Any]:
@@ -58,7 +58,9 @@ def campaign() -> dict[str, Any]:
     actions.decide_flag(precedent, grace, state="dismissed", reason="A cache that the problem allows.")
     flagged = make_attempt(made, "flagged")
     note = Finding(rule="allocates", severity="warning", evidence="16 kB a call", path="kernel.cpp", line=4)
-    first = make_attempt(made, "kept", findings=[note])
+    report = make_report(made, "kept", [note])
+    report = msgspec.structs.replace(report, host=msgspec.structs.replace(report.host, peaks=PEAKS))
+    first = make_attempt(made, "kept", findings=[note], report=report)
     usage = {"cost_usd": 0.12, "input_tokens": 8000, "output_tokens": 900}
     second = make_attempt(made, "kept", title="a second one", usage=usage)
     rejected = make_attempt(made, "kept", title="a rejected one")
