@@ -22,7 +22,8 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["b1_h16_t32768"], {"FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4], "EARLY": [1], "HALF": [1]}),
             (["b32_h128_t4096"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [1], "HALF": [0, 1]}),
         ],
-        "04-two-warpgroups.cu": [(["b16_h16_t8192", "b32_h128_t4096"], {"CLUSTERS": [0]})],
+        "04-two-warpgroups.cu": [(["b32_h128_t4096"], {"CLUSTERS": [0]})],
+        "05-few-heads-by-rows.cu": [(["b1_h16_t32768", "b16_h16_t8192"], {"CLUSTERS": [0, 1], "STAGES": [4, 5]})],
     },
     "sparse_mla_decode": {
         "01-gather-and-merge.py": [
@@ -45,7 +46,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
                 },
             ),
         ],
-        "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048", "b32_h16_t8192_k1024"], {"CLUSTERS": [0]})],
+        "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048"], {"CLUSTERS": [0]})],
+        "04-few-heads-by-rows.cu": [
+            (["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"], {"CLUSTERS": [0, 1], "STAGES": [4, 5]})
+        ],
     },
     "moe_grouped_gemm": {
         "01-grouped.py": [

@@ -9,7 +9,6 @@ using bf16 = __nv_bfloat16;
 namespace {
 
 constexpr int CLUSTERS = 1;  // tunable: 0, 1
-constexpr int STAGES = 5;  // tunable: 3, 4, 5
 
 constexpr int PROCESSORS = 132;
 constexpr int WIDTH = 576, LATENT = 512;       // values of a token; the first 512 are also what is summed
@@ -287,19 +286,18 @@ __device__ __forceinline__ uint32_t of_neighbour(uint32_t at, int rank) {
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
     return there;
 }
-template <int ROWS>
 __device__ __forceinline__ void merge_cluster(
-    bf16* out, uint32_t results, const float (&peaks_here)[ROWS], int sequence, int block, int piece, int heads, int pieces) {
+    bf16* out, uint32_t results, const Small& small, int sequence, int block, int piece, int heads, int pieces) {
     meet_cluster();
     const int column = threadIdx.x % 128 * 4;
-    for (int r = piece + pieces * (threadIdx.x / 128); r < ROWS && block * ROWS + r < heads; r += 2 * pieces) {
+    for (int r = piece + pieces * (threadIdx.x / 128); r < HIGH && block * HIGH + r < heads; r += 2 * pieces) {
         float peak[NEIGHBOURS], largest = -INFINITY, total = 0.0f;
         float4 v[NEIGHBOURS], sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll
         for (int i = 0; i < NEIGHBOURS; ++i)
             if (i < pieces) {
                 asm volatile("ld.shared::cluster.f32 %0, [%1];"
-                             : "=f"(peak[i]) : "r"(of_neighbour(address(&peaks_here[r]), i)) : "memory");
+                             : "=f"(peak[i]) : "r"(of_neighbour(address(&small.peak[r]), i)) : "memory");
                 asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
                              : "=f"(v[i].x), "=f"(v[i].y), "=f"(v[i].z), "=f"(v[i].w)
                              : "r"(of_neighbour(results + (r * ROW + column) * 4, i)) : "memory");
@@ -315,7 +313,7 @@ __device__ __forceinline__ void merge_cluster(
                 sum.x += v[i].x * by, sum.y += v[i].y * by, sum.z += v[i].z * by, sum.w += v[i].w * by;
             }
         const float by = 1.0f / total;
-        *reinterpret_cast<uint2*>(out + (int64_t(sequence) * heads + block * ROWS + r) * LATENT + column) =
+        *reinterpret_cast<uint2*>(out + (int64_t(sequence) * heads + block * HIGH + r) * LATENT + column) =
             make_uint2(pair(sum.x * by, sum.y * by), pair(sum.z * by, sum.w * by));
     }
     meet_cluster();  // nobody leaves while a neighbour reads
@@ -517,220 +515,19 @@ __global__ void __launch_bounds__(384, 1) split_kernel(
             if (group == 0 && lane % 4 == 0) peaks[slot] = best[h] + log2f(total);
         }
     }
-    if constexpr (CLUSTERED) merge_cluster(out, q_at, small.peak, sequence, block, piece, heads, pieces);
-}
-
-// Few heads: 16 a program, tiles of 32 tokens that the copy engine brings row by row into a ring; eight warps, each with an
-// eighth of the result's columns, and one that copies.
-constexpr int FEW_HIGH = 16, FEW_TILE = 32;
-constexpr int ROW_BYTES = WIDTH * 2, PITCH = ROW_BYTES + 16;  // padded, so that eight rows lie in different banks
-constexpr int FEW_SHARED_BYTES = (STAGES * FEW_TILE + FEW_HIGH) * PITCH;
-
-struct FewSmall {
-    uint64_t full[STAGES], empty[STAGES], q_full;
-    float scores[2][2][FEW_HIGH][FEW_TILE + 8];  // [tile's parity][half of the columns]
-    float peak[FEW_HIGH];
-};
-
-__device__ __forceinline__ void expect(uint64_t* b, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(b)), "r"(bytes) : "memory");
-}
-__device__ __forceinline__ void copy_row(uint32_t to, const bf16* from, uint64_t* b) {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
-                 "n"(ROW_BYTES), "r"(address(b)) : "memory");
-}
-__device__ __forceinline__ void zero_row(uint32_t to) {
-    for (int i = 0; i < ROW_BYTES; i += 16)
-        asm volatile("st.shared.v4.b32 [%0], {%1, %1, %1, %1};" ::"r"(to + i), "r"(0) : "memory");
-}
-__device__ __forceinline__ void matrices(uint32_t (&r)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
-}
-__device__ __forceinline__ void matrices_turned(uint32_t (&r)[4], uint32_t at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
-}
-// d[16×8] += a[16×16] · b[16×8]
-__device__ __forceinline__ void product(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <bool CLUSTERED>
-__global__ void __launch_bounds__(288, 1) few_kernel(
-    const bf16* __restrict__ q, const bf16* __restrict__ cache, const int* __restrict__ indices, bf16* __restrict__ out,
-    int heads, int tokens, int topk, int share,
-    int pieces) {
-    extern __shared__ __align__(128) uint8_t raw[];
-    __shared__ FewSmall small;
-    const uint32_t q_at = address(raw), ring_at = q_at + FEW_HIGH * PITCH;
-    const int block = blockIdx.x, piece = blockIdx.y, sequence = blockIdx.z, blocks = gridDim.x;
-    const int warp = __shfl_sync(~0u, int(threadIdx.x) / 32, 0), lane = threadIdx.x % 32;
-    const int count = min(share, topk - piece * share), tiles = (count + FEW_TILE - 1) / FEW_TILE;
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < STAGES; ++i) {
-            barrier_init(&small.full[i], 1);
-            barrier_init(&small.empty[i], 8);
-        }
-        barrier_init(&small.q_full, 1);
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncthreads();
-
-    if (warp == 8) {
-        const int there = min(FEW_HIGH, heads - block * FEW_HIGH);
-        if (lane >= there && lane < FEW_HIGH) zero_row(q_at + lane * PITCH);
-        __syncwarp();
-        if (lane == 0) expect(&small.q_full, there * ROW_BYTES);
-        __syncwarp();
-        if (lane < there)
-            copy_row(q_at + lane * PITCH, q + (int64_t(sequence) * heads + block * FEW_HIGH + lane) * WIDTH, &small.q_full);
-        const int* named = indices + int64_t(sequence) * topk + int64_t(piece) * share;
-        const bf16* rows = cache + int64_t(sequence) * tokens * WIDTH;
-        int next = lane < count ? named[lane] : 0;
-        for (int t = 0, stage = 0, parity = 1; t < tiles; ++t) {
-            const int row = t * FEW_TILE + lane, left = min(FEW_TILE, count - t * FEW_TILE);
-            const int64_t token = next;
-            next = row + FEW_TILE < count ? named[row + FEW_TILE] : 0;
-            wait(&small.empty[stage], parity);
-            const uint32_t to = ring_at + (stage * FEW_TILE + lane) * PITCH;
-            if (lane >= left) zero_row(to);
-            __syncwarp();
-            if (lane == 0) expect(&small.full[stage], left * ROW_BYTES);
-            __syncwarp();
-            if (lane < left) copy_row(to, rows + token * WIDTH, &small.full[stage]);
-            if (++stage == STAGES) stage = 0, parity ^= 1;
-        }
-        if constexpr (CLUSTERED) {
-            meet_cluster();
-            meet_cluster();
-        }
-        return;
-    }
-
-    const int half = warp / 4, row = lane / 4;
-    const uint32_t score_at = ring_at + ((warp % 4) * 8 + lane % 8) * PITCH + half * WIDTH + (lane / 8) * 16;
-    const uint32_t value_at = ring_at + (lane % 16) * PITCH + warp * 128 + (lane / 16) * 16;
-    uint32_t a[18][4];
-    wait(&small.q_full, 0);
-#pragma unroll
-    for (int k = 0; k < 18; ++k) matrices(a[k], q_at + (lane % 16) * PITCH + half * WIDTH + k * 32 + (lane / 16) * 16);
-    float o[8][4] = {}, l[2] = {0.0f, 0.0f}, best[2] = {LEAST, LEAST};
-    for (int t = 0, stage = 0, parity = 0; t < tiles; ++t) {
-        const uint32_t shift = stage * FEW_TILE * PITCH;
-        wait(&small.full[stage], parity);
-        float s[4][4] = {};
-#pragma unroll
-        for (int k = 0; k < 9; ++k) {
-            uint32_t b[4];
-            matrices(b, score_at + shift + k * 64);
-            product(s[k % 2 * 2], a[2 * k], b[0], b[1]);
-            product(s[k % 2 * 2 + 1], a[2 * k + 1], b[2], b[3]);
-        }
-#pragma unroll
-        for (int h = 0; h < 2; ++h)
-            *reinterpret_cast<float2*>(&small.scores[t & 1][half][row + 8 * h][(warp % 4) * 8 + (lane % 4) * 2]) =
-                make_float2(s[0][2 * h] + s[1][2 * h] + s[2][2 * h] + s[3][2 * h],
-                            s[0][2 * h + 1] + s[1][2 * h + 1] + s[2][2 * h + 1] + s[3][2 * h + 1]);
-        meet<256>(1);
-        // Each warp weighs all of the tile: groups of eight tokens, two of each.
-        float p[2][4][2], fade[2];
-        const int left = count - t * FEW_TILE;
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            float peak = -INFINITY;
-#pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                const int column = n * 8 + (lane % 4) * 2;
-                const float2 x = *reinterpret_cast<const float2*>(&small.scores[t & 1][0][row + 8 * h][column]);
-                const float2 y = *reinterpret_cast<const float2*>(&small.scores[t & 1][1][row + 8 * h][column]);
-                p[h][n][0] = column < left ? x.x + y.x : -INFINITY;
-                p[h][n][1] = column + 1 < left ? x.y + y.y : -INFINITY;
-                peak = fmaxf(peak, fmaxf(p[h][n][0], p[h][n][1]));
-            }
-            peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, 1));
-            peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, 2));
-            const float larger = fmaxf(best[h], peak * SCALE);
-            fade[h] = power(best[h] - larger);
-            best[h] = larger;
-            l[h] *= fade[h];
-#pragma unroll
-            for (int n = 0; n < 4; ++n)
-#pragma unroll
-                for (int i = 0; i < 2; ++i) {
-                    p[h][n][i] = power(fmaf(p[h][n][i], SCALE, -larger));
-                    l[h] += p[h][n][i];
-                }
-        }
-#pragma unroll
-        for (int n = 0; n < 8; ++n)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) o[n][i] *= fade[i / 2];
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-            const uint32_t w[4] = {
-                pair(p[0][2 * k][0], p[0][2 * k][1]), pair(p[1][2 * k][0], p[1][2 * k][1]),
-                pair(p[0][2 * k + 1][0], p[0][2 * k + 1][1]), pair(p[1][2 * k + 1][0], p[1][2 * k + 1][1])};
-#pragma unroll
-            for (int n = 0; n < 4; ++n) {
-                uint32_t b[4];
-                matrices_turned(b, value_at + shift + k * 16 * PITCH + n * 32);
-                product(o[2 * n], w, b[0], b[1]);
-                product(o[2 * n + 1], w, b[2], b[3]);
-            }
-        }
-        __syncwarp();
-        if (lane == 0) arrive(&small.empty[stage]);
-        if (++stage == STAGES) stage = 0, parity ^= 1;
-    }
-
-    asm volatile("griddepcontrol.launch_dependents;");
-    if constexpr (CLUSTERED) meet<256>(1);  // results go where the tiles were
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        l[h] += __shfl_xor_sync(~0u, l[h], 1);
-        l[h] += __shfl_xor_sync(~0u, l[h], 2);
-        const int r = row + 8 * h, head = block * FEW_HIGH + r, first = warp * 64 + (lane % 4) * 2;
-        if (head >= heads) continue;
-        const float by = 1.0f / l[h];
-        if constexpr (CLUSTERED) {
-            if (warp == 0 && lane % 4 == 0) small.peak[r] = best[h] + log2f(l[h]);
-            const uint32_t to = q_at + (r * ROW + first) * 4;
-#pragma unroll
-            for (int n = 0; n < 8; ++n)
-                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + n * 32), "f"(o[n][2 * h] * by),
-                             "f"(o[n][2 * h + 1] * by) : "memory");
-            continue;
-        }
-        if (pieces == 1) {
-            bf16* to = out + (int64_t(sequence) * heads + head) * LATENT + first;
-#pragma unroll
-            for (int n = 0; n < 8; ++n)
-                *reinterpret_cast<uint32_t*>(to + n * 8) = pair(o[n][2 * h] * by, o[n][2 * h + 1] * by);
-        } else {
-            const int slot = ((sequence * blocks + block) * pieces + piece) * FEW_HIGH + r;
-            float* to = part + int64_t(slot) * LATENT + first;
-#pragma unroll
-            for (int n = 0; n < 8; ++n)
-                *reinterpret_cast<float2*>(to + n * 8) = make_float2(o[n][2 * h] * by, o[n][2 * h + 1] * by);
-            if (warp == 0 && lane % 4 == 0) peaks[slot] = best[h] + log2f(l[h]);
-        }
-    }
-    if constexpr (CLUSTERED) merge_cluster(out, q_at, small.peak, sequence, block, piece, heads, pieces);
+    if constexpr (CLUSTERED) merge_cluster(out, q_at, small, sequence, block, piece, heads, pieces);
 }
 
 // The pieces of one head, `512 / gridDim.y` of its values: four values a thread, the pieces spread over the rest of the threads.
-__global__ void __launch_bounds__(128) merge_kernel(bf16* __restrict__ out, int heads, int pieces, int high) {
+__global__ void __launch_bounds__(128) merge_kernel(bf16* __restrict__ out, int heads, int pieces) {
     __shared__ float weight[PROCESSORS];
     __shared__ float4 sums[128];
-    const int head = blockIdx.x % heads, sequence = blockIdx.x / heads, blocks = (heads + high - 1) / high;
+    const int head = blockIdx.x % heads, sequence = blockIdx.x / heads, blocks = (heads + HIGH - 1) / HIGH;
     const int width = LATENT / gridDim.y, lanes = width / 4, groups = 128 / lanes;
     const int group = threadIdx.x / lanes, column = blockIdx.y * width + (threadIdx.x % lanes) * 4;
-    const int slot = (sequence * blocks + head / high) * pieces * high + head % high;
+    const int slot = (sequence * blocks + head / HIGH) * pieces * HIGH + head % HIGH;
     asm volatile("griddepcontrol.wait;" ::: "memory");
-    for (int i = threadIdx.x; i < pieces; i += 128) weight[i] = __ldcg(&peaks[slot + i * high]);
+    for (int i = threadIdx.x; i < pieces; i += 128) weight[i] = __ldcg(&peaks[slot + i * HIGH]);
     __syncthreads();
     float largest = -INFINITY, total = 0.0f;
     for (int i = 0; i < pieces; ++i) largest = fmaxf(largest, weight[i]);
@@ -739,7 +536,7 @@ __global__ void __launch_bounds__(128) merge_kernel(bf16* __restrict__ out, int 
     const float* from = part + int64_t(slot) * LATENT + column;
 #pragma unroll 8
     for (int i = group; i < pieces; i += groups) {
-        float4 v = __ldcg(reinterpret_cast<const float4*>(from + int64_t(i) * high * LATENT));
+        float4 v = __ldcg(reinterpret_cast<const float4*>(from + int64_t(i) * HIGH * LATENT));
         float by = power(weight[i] - largest);
         sum.x += v.x * by, sum.y += v.y * by, sum.z += v.z * by, sum.w += v.w * by;
     }
@@ -757,8 +554,8 @@ __global__ void __launch_bounds__(128) merge_kernel(bf16* __restrict__ out, int 
 }
 
 template <typename Kernel>
-bool allow(Kernel* kernel, int bytes) {
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) == cudaSuccess;
+bool allow(Kernel* kernel) {
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES) == cudaSuccess;
 }
 
 }  // namespace
@@ -767,44 +564,40 @@ extern "C" void run(
     const bf16* q, const bf16* cache, const int32_t* indices, bf16* out, int64_t batch, int64_t heads, int64_t tokens,
     int64_t topk, cudaStream_t stream) {
     const int64_t length = topk;
-    // 64 heads a program where that gives work to the processors; else 16, in tiles a quarter as long.
-    const int64_t doubles = (length + 2 * TILE - 1) / (2 * TILE);
-    const bool few = heads <= FEW_HIGH || batch * ((heads + HIGH - 1) / HIGH) * doubles < PROCESSORS / 2;
-    const int64_t high = few ? FEW_HIGH : HIGH, step = few ? FEW_TILE : 2 * TILE;
-    const int64_t blocks = (heads + high - 1) / high, steps = (length + step - 1) / step;
+    const int64_t blocks = (heads + HIGH - 1) / HIGH, doubles = (length + 2 * TILE - 1) / (2 * TILE);
     int64_t pieces = PROCESSORS / (batch * blocks);
-    pieces = pieces < 1 ? 1 : pieces > steps ? steps : pieces;
-    const int64_t share = (steps + pieces - 1) / pieces * step;
+    pieces = pieces < 1 ? 1 : pieces > doubles ? doubles : pieces;
+    const int64_t share = (doubles + pieces - 1) / pieces * 2 * TILE;
     pieces = (length + share - 1) / share;
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute = {};
     config.gridDim = dim3(blocks, pieces, batch);
-    config.blockDim = dim3(few ? 288 : 384);
-    config.dynamicSmemBytes = few ? FEW_SHARED_BYTES : SHARED_BYTES;
+    config.blockDim = dim3(384);
+    config.dynamicSmemBytes = SHARED_BYTES;
     config.stream = stream;
     config.attrs = &attribute;
-    static const bool ready = allow(split_kernel<false>, SHARED_BYTES) && allow(split_kernel<true>, SHARED_BYTES) &&
-                              allow(few_kernel<false>, FEW_SHARED_BYTES) && allow(few_kernel<true>, FEW_SHARED_BYTES);
+    static const bool ready = allow(split_kernel<false>) && allow(split_kernel<true>);
     if (!ready) return;
-    bool clustered = false;
-    if (CLUSTERS == 1 && pieces > 1 && pieces <= NEIGHBOURS) {
+    if (pieces > 1 && pieces <= NEIGHBOURS) {
         attribute.id = cudaLaunchAttributeClusterDimension;
         attribute.val.clusterDim.x = 1, attribute.val.clusterDim.y = pieces, attribute.val.clusterDim.z = 1;
         config.numAttrs = 1;
-        static int fit[2][NEIGHBOURS + 1] = {};  // clusters of so many programs that run at once
-        int& clusters = fit[few][pieces];
-        if (clusters == 0 && cudaOccupancyMaxActiveClusters(
-                                 &clusters, few ? few_kernel<true> : split_kernel<true>, &config) != cudaSuccess) {
+        static int fit[NEIGHBOURS + 1] = {};  // clusters of so many programs that run at once
+        int& clusters = fit[pieces];
+        if (clusters == 0 && cudaOccupancyMaxActiveClusters(&clusters, split_kernel<true>, &config) != cudaSuccess) {
             cudaGetLastError();
             clusters = -1;
         }
-        clustered = clusters >= batch * blocks;
-        config.numAttrs = clustered;
+        if (CLUSTERS == 1 && clusters >= batch * blocks) {
+            cudaLaunchKernelEx(
+                &config, split_kernel<true>, q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
+            return;
+        }
+        config.numAttrs = 0;
     }
-    const auto kernel = few ? clustered ? few_kernel<true> : few_kernel<false>
-                            : clustered ? split_kernel<true> : split_kernel<false>;
-    cudaLaunchKernelEx(&config, kernel, q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
-    if (pieces == 1 || clustered) return;
+    cudaLaunchKernelEx(
+        &config, split_kernel<false>, q, cache, indices, out, int(heads), int(tokens), int(topk), int(share), int(pieces));
+    if (pieces == 1) return;
     const int64_t rows = batch * heads;
     config.gridDim = dim3(rows, rows <= 64 ? 8 : rows <= 512 ? 4 : 1);
     config.blockDim = dim3(128);
@@ -812,5 +605,5 @@ extern "C" void run(
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
     config.numAttrs = 1;
-    cudaLaunchKernelEx(&config, merge_kernel, out, int(heads), int(pieces), int(high));
+    cudaLaunchKernelEx(&config, merge_kernel, out, int(heads), int(pieces));
 }
