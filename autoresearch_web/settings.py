@@ -47,7 +47,12 @@ def data_home() -> Path:
     """The one folder that holds everything: database, uploads, broker socket, secret key."""
     default = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "autoresearch-web"
     home = Path(os.environ.get("AUTORESEARCH_HOME") or default).expanduser().resolve()
-    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{home}: the data folder cannot be made ({error.strerror}). Set AUTORESEARCH_HOME to a folder that you may write to."
+        ) from error
     return home
 
 

@@ -74,12 +74,18 @@ def packages() -> Iterator[Check]:
     )
 
 
+MIN_FREE_GB = 0.5
+"""Below this an upload, or the broker's own copy, soon fills the disk."""
+
+
 def data_folder() -> Iterator[Check]:
     home = Path(settings.AUTORESEARCH_HOME)
     free_gb = shutil.disk_usage(home).free / 1e9
     writable = os.access(home, os.W_OK)
     hint = "" if writable else "set AUTORESEARCH_HOME to a folder that you may write to"
-    yield Check("data folder", "ok" if writable else "missing", f"{home}, {free_gb:.0f} GB free", hint)
+    if writable and free_gb < MIN_FREE_GB:
+        hint = "make room there, or set AUTORESEARCH_HOME to a folder on another disk"
+    yield Check("data folder", "missing" if hint else "ok", f"{home}, {free_gb:.1f} GB free", hint)
 
 
 def database() -> Iterator[Check]:
