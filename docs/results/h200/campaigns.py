@@ -24,7 +24,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 CANDIDATES = HERE.parent / "candidates"
 AGENT = "sizes by chance"
-STACK_S = 60.0
+STACK_S = 75.0
+SHARE_S = 38.0
+"""A first evaluation of a problem, with its baseline compiled and a confirmation, takes about that."""
 
 PLAN: dict[str, tuple[str, str]] = {
     "mla_decode": ("compile", "Read the cache once per 32k, split over the SMs, merge at the end."),
@@ -51,9 +53,12 @@ def main() -> None:
     parser.add_argument("--home", type=Path, default=Path("/tmp/autoresearch-home"))
     parser.add_argument("--hardware", default="", help="the queue's kind; the first GPU here when left out")
     parser.add_argument("--backend", default="triton")
-    parser.add_argument("--scenario", default="toy_deepseek")
+    parser.add_argument("--scenario", default="toy_deepseek", help="empty: none is measured")
+    parser.add_argument(
+        "--base", action="append", default=[], help="of the scenario: eager, compile; both when left out"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="PROBLEM")
-    parser.add_argument("--each", type=int, default=40, help="attempts of a campaign, at most")
+    parser.add_argument("--each", type=int, default=3, help="attempts of a campaign, at most")
     options = parser.parse_args()
     deadline = time.monotonic() + options.seconds
     options.out.mkdir(parents=True, exist_ok=True)
@@ -80,6 +85,7 @@ class Run:
         from autoresearch_web.local.hardware import local_kinds
 
         self.options, self.stack, self.deadline = options, stack, deadline
+        self.end_at = deadline - (STACK_S if options.scenario else 5.0)
         self.hardware = options.hardware or local_kinds()[0]
         self.person = User.objects.get_or_create(username="campaigns")[0]
         self.rows: list[dict[str, Any]] = []
@@ -87,15 +93,15 @@ class Run:
         self.random = random.Random(20261130)
 
     def all(self) -> None:
-        plan = [name for name in PLAN if not self.options.only or name in self.options.only]
+        plan = self.options.only or list(PLAN)
         for place, problem in enumerate(plan):
-            left = self.deadline - STACK_S - time.monotonic()
-            if left < 15:
+            left = self.end_at - time.monotonic()
+            if left < SHARE_S / 2:
                 print(f"no time left for {', '.join(plan[place:])}", flush=True)
                 break
-            share = max(25.0, left / (len(plan) - place))
+            share = max(SHARE_S, left / (len(plan) - place))
             try:
-                self.campaign(problem, min(self.deadline - STACK_S, time.monotonic() + share))
+                self.campaign(problem, min(self.end_at, time.monotonic() + share))
             except Exception as error:
                 print(f"{problem}: {type(error).__name__}: {error}", flush=True)
             self.write()
@@ -116,12 +122,12 @@ class Run:
         actions.start(campaign, self.person)
         began = time.monotonic()
         print(f"\n{problem}: campaign {campaign.pk}, {until - began:.0f} s, baseline {baseline}", flush=True)
-        for title, files in self.offers(problem, campaign):
+        for title, source in self.offers(problem, campaign):
             campaign.refresh_from_db()
             if campaign.is_ended or time.monotonic() > until - 5:
                 break
             try:
-                new_one = submit.Submission(files=files, title=title, backend=self.options.backend)
+                new_one = submit.Submission(files=source.files, title=title, backend=source.backend)
                 attempt = submit.submit(campaign, new_one, AGENT)
             except submit.Refusal as refusal:
                 print(f"  not taken: {refusal}", flush=True)
@@ -136,9 +142,10 @@ class Run:
         from campaigns.harness.candidate import load_candidate, tunables, with_values
         from campaigns.proposers.replay import title
 
-        for path in sorted((CANDIDATES / problem).glob("*.py" if self.options.backend == "triton" else "*.cpp")):
+        kinds = (".py", ".cu") if self.options.backend == "triton" else (f".{self.options.backend}",)
+        for path in sorted(p for p in (CANDIDATES / problem).iterdir() if p.suffix in kinds):
             source = load_candidate(path)
-            yield title(source) or path.stem, source.files
+            yield title(source) or path.stem, source
         seen: set[str] = set()
         for _ in range(200):
             campaign.refresh_from_db()
@@ -151,7 +158,7 @@ class Run:
             if not changes or changes in seen:
                 continue
             seen.add(changes)
-            yield changes, with_values(incumbent, values).files
+            yield changes, with_values(incumbent, values)
 
     def judged(self, attempt: Any, until: float) -> bool:
         """Wait for the verdict; False when the time is over first."""
@@ -219,12 +226,16 @@ class Run:
             return
         try:
             request, _, others = stacking.request_for(catalogue.find(self.options.scenario))
-            report = measure(msgspec.structs.replace(request, time_limit_s=left - 5), lambda stage, detail: None)
+            bases = tuple(self.options.base) or request.bases
+            report = measure(msgspec.structs.replace(request, time_limit_s=left - 5, bases=bases), self.said)
         except (Infrastructure, ProblemError) as error:
             print(f"{self.options.scenario}: {error}", flush=True)
             return
         print("\n" + table(report, others), flush=True)
         (self.options.out / "stack.json").write_bytes(msgspec.json.encode(report))
+
+    def said(self, stage: str, detail: str) -> None:
+        print(f"  {self.options.scenario}: {stage}: {detail}", flush=True)
 
     def write(self) -> None:
         """The table so far, and every campaign that has ended as an archive, all in one file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Grid = tuple[list[str], dict[str, list[Any]]]
+FEW_SPARSE = ["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"]
 
 GRIDS: dict[str, dict[str, list[Grid]]] = {
     "mla_decode": {
@@ -18,7 +19,15 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
                 {"FEW_T": [32], "FEW_STAGES": [2, 3, 4], "FEW_WARPS": [4], "FEW_RESIDENT": [1, 2], "EARLY": [1]},
             ),
             (["b32_h128_t4096"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [0]}),
-            (["b32_h128_t4096"], {"MANY_T": [32], "MANY_STAGES": [2, 3], "EARLY": [0]}),
+            (["b32_h128_t4096"], {"MANY_T": [32], "MANY_STAGES": [3, 4], "EARLY": [0]}),
+            (
+                ["b1_h16_t32768", "b16_h16_t8192"],
+                {"FEW_WAY": [1], "FEW_T": [32], "FEW_STAGES": [3, 4, 6], "FEW_WARPS": [4, 8], "FEW_RESIDENT": [1]},
+            ),
+            (
+                ["b1_h16_t32768", "b16_h16_t8192"],
+                {"FEW_WAY": [1], "FEW_T": [64], "FEW_STAGES": [3], "FEW_WARPS": [4, 8], "FEW_RESIDENT": [1]},
+            ),
             (["b1_h16_t32768"], {"FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4], "EARLY": [1], "HALF": [1]}),
             (["b32_h128_t4096"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [1], "HALF": [0, 1]}),
         ],
@@ -27,24 +36,11 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
     },
     "sparse_mla_decode": {
         "01-gather-and-merge.py": [
-            (["b16_h128_t65536_k2048"], {"MANY_T": [64], "MANY_STAGES": [1, 2], "EARLY": [0, 1]}),
-            (["b16_h128_t65536_k2048"], {"MANY_T": [32], "MANY_STAGES": [2, 3], "EARLY": [1]}),
-            (["b16_h128_t65536_k2048"], {"MANY_T": [64], "MANY_STAGES": [2], "EARLY": [1], "HALF": [1]}),
-            (
-                ["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"],
-                {"FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4, 8], "FEW_H": [16, 32], "EARLY": [0, 1]},
-            ),
-            (
-                ["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"],
-                {
-                    "FEW_T": [32],
-                    "FEW_STAGES": [2, 3],
-                    "FEW_WARPS": [4],
-                    "FEW_RESIDENT": [1, 2],
-                    "FEW_H": [16],
-                    "EARLY": [1],
-                },
-            ),
+            (["b16_h128_t65536_k2048"], {"MANY_T": [32], "MANY_STAGES": [4, 6]}),
+            (["b16_h128_t65536_k2048"], {"MANY_T": [64], "MANY_STAGES": [2]}),
+            (FEW_SPARSE, {"FEW_WAY": [1], "FEW_T": [32], "FEW_STAGES": [4, 6], "FEW_WARPS": [4, 8]}),
+            (FEW_SPARSE, {"FEW_WAY": [1], "FEW_T": [64], "FEW_STAGES": [3, 4], "FEW_WARPS": [4, 8]}),
+            (FEW_SPARSE, {"FEW_WAY": [0], "FEW_T": [64], "FEW_STAGES": [2], "FEW_WARPS": [4], "FEW_H": [16, 32]}),
         ],
         "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048"], {"CLUSTERS": [0]})],
         "04-few-heads-by-rows.cu": [
@@ -92,9 +88,9 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["m256_n4096_k4096"], {"MID_M": [128], "MID_N": [64], "MID_SPLITS": [1, 2], "MID_STAGES": [4]}),
             (["m256_n4096_k4096"], {"MID_K": [64], "MID_STAGES": [4, 5], "EARLY": [0, 1]}),
             (["m256_n4096_k4096"], {"MID_K": [128], "MID_STAGES": [3], "EARLY": [0, 1]}),
-            (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [256], "MANY_STAGES": [3, 4], "FLATTEN": [0, 1]}),
-            (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [128], "MANY_STAGES": [4], "FLATTEN": [0, 1]}),
-            (["m4096_n8192_k4096"], {"MANY_M": [256], "MANY_N": [128], "MANY_STAGES": [3], "FLATTEN": [0, 1]}),
+            (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [256], "MANY_STAGES": [3, 4]}),
+            (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [128], "MANY_STAGES": [4]}),
+            (["m4096_n8192_k4096"], {"MANY_M": [256], "MANY_N": [128], "MANY_STAGES": [3]}),
         ],
     },
     "rmsnorm": {

@@ -75,8 +75,7 @@ def module(path: Path, name: str) -> Any:
     return loaded
 
 
-def variant(source: Path, values: dict[str, Any], folder: Path) -> Path:
-    """A file of the candidate with these values in its declared parameters; of CUDA C++ the shared object."""
+def with_values(source: Path, values: dict[str, Any]) -> str:
     text = source.read_text()
     for name, value in values.items():
         text, count = re.subn(
@@ -84,6 +83,12 @@ def variant(source: Path, values: dict[str, Any], folder: Path) -> Path:
         )
         if count != 1:
             raise ValueError(f"{source.name} declares no {name}")
+    return text
+
+
+def variant(source: Path, values: dict[str, Any], folder: Path) -> Path:
+    """A file of the candidate with these values in its declared parameters; of CUDA C++ the shared object."""
+    text = with_values(source, values)
     label = "_".join(f"{k}{v}" for k, v in values.items()) or "as_it_is"
     path = folder / f"{source.parent.name}_{source.stem.replace('-', '_')}_{label}{source.suffix}"
     temporary = path.with_name(f"{os.getpid()}_{path.name}")
@@ -506,6 +511,26 @@ def show(out: Path, rows: list[dict[str, Any]]) -> None:
     print(f"{len(checked)} checks of candidates as they are were right; {len(rows)} points in all")
 
 
+def apply(rows: list[dict[str, Any]]) -> None:
+    """Write into each candidate what was fastest and right: for each group of workloads of its grids the point with the
+    least geometric mean, measured on all of them."""
+    for problem, candidates in GRIDS.items():
+        for file, grids in candidates.items():
+            source = CANDIDATES / problem / file
+            for group in dict.fromkeys(tuple(names) for names, _ in grids):
+                times: dict[tuple[tuple[str, Any], ...], list[float]] = {}
+                for row in rows:
+                    here = (row["problem"], row["file"]) == (problem, file) and row["workload"] in group
+                    if here and row["values"] and "us" in row and row["error"] <= 1:
+                        times.setdefault(tuple(row["values"].items()), []).append(row["us"])
+                whole = {values: us for values, us in times.items() if len(us) == len(group)}
+                if not whole:
+                    continue
+                best = min(whole, key=lambda values: statistics.geometric_mean(whole[values]))
+                source.write_text(with_values(source, dict(best)))
+                print(f"{problem} {file[:2]} {', '.join(group)}: {dict(best)}", flush=True)
+
+
 def compile_only(work: Path, only: list[str], files: list[str], workers: int) -> None:
     """Every point, here, without a GPU: what does not compile, and what takes more shared memory than there is."""
     folder = work / "variants"
@@ -535,6 +560,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 3))
     parser.add_argument("--no-baselines", action="store_true")
     parser.add_argument("--compile-only", action="store_true")
+    parser.add_argument(
+        "--apply", action="store_true", help="write what was best into the candidates; also with --show"
+    )
     parser.add_argument("--show", action="store_true", help="print the tables of a finished run again")
     parser.add_argument("--role", choices=("scout", "baselines"), default="scout")
     parser.add_argument("--until", type=float)
@@ -546,6 +574,8 @@ def main() -> None:
     deadline = options.until or time.time() + options.seconds
     if options.show:
         show(options.out, json.loads((options.out / "tune.json").read_text()))
+        if options.apply:
+            apply(json.loads((options.out / "tune.json").read_text()))
     elif options.compile_only:
         compile_only(work, only, files, options.workers)
     elif options.role == "baselines":
@@ -556,6 +586,8 @@ def main() -> None:
         except BaseException:
             traceback.print_exc()
             raise
+        if options.apply:
+            apply(json.loads((options.out / "tune.json").read_text()))
     sys.stdout.flush()
     os._exit(0)
 

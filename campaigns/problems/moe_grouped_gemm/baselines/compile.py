@@ -18,7 +18,8 @@ def grouped(x, w13, w2, experts, weights, y):
     topk = experts.shape[1]
     flat = experts.reshape(-1).long()
     order = flat.argsort()
-    ends = torch.bincount(flat, minlength=w13.shape[0]).cumsum(0).to(torch.int32)
+    every = torch.arange(w13.shape[0], device=x.device)  # bincount would wait for the device
+    ends = (flat[:, None] == every).sum(0).cumsum(0).to(torch.int32)
     both = torch._grouped_mm(x[order // topk], w13.transpose(1, 2), offs=ends)
     gate, up = both.float().chunk(2, dim=-1)
     each = torch._grouped_mm((F.silu(gate) * up).to(x.dtype), w2.transpose(1, 2), offs=ends)

@@ -2,8 +2,8 @@
 import triton
 import triton.language as tl
 
-FEW_WARPS = 8  # tunable: 4, 8, 16
-ROW_WARPS = 8  # tunable: 4, 8, 16
+FEW_WARPS = 4  # tunable: 4, 8, 16
+ROW_WARPS = 16  # tunable: 4, 8, 16
 ROW_PROGRAMS = 0  # tunable: 0, 1, 2, 4
 STAGES = 2  # tunable: 1, 2, 3
 

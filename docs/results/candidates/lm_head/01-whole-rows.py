@@ -2,9 +2,9 @@
 import triton
 import triton.language as tl
 
-ROWS = 8  # tunable: 2, 4, 8, 16
+ROWS = 2  # tunable: 2, 4, 8, 16
 BLOCK = 2048  # tunable: 512, 1024, 2048
-NUM_WARPS = 4  # tunable: 2, 4, 8
+NUM_WARPS = 8  # tunable: 2, 4, 8
 
 
 @triton.jit

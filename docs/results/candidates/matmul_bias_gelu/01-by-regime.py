@@ -5,8 +5,8 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 THIN_N = 64  # tunable: 32, 64, 128
-THIN_K = 128  # tunable: 64, 128, 256
-THIN_STAGES = 5  # tunable: 3, 4, 5, 6
+THIN_K = 256  # tunable: 64, 128, 256
+THIN_STAGES = 4  # tunable: 3, 4, 5, 6
 THIN_WARPS = 4  # tunable: 4, 8
 MID_M = 128  # tunable: 64, 128
 MID_N = 128  # tunable: 64, 128
@@ -16,8 +16,7 @@ MID_STAGES = 4  # tunable: 3, 4, 5
 EARLY = 1  # tunable: 0, 1
 MANY_M = 128  # tunable: 128, 256
 MANY_N = 256  # tunable: 128, 256
-MANY_STAGES = 3  # tunable: 3, 4
-FLATTEN = 1  # tunable: 0, 1
+MANY_STAGES = 4  # tunable: 3, 4
 
 PROCESSORS = 132
 
@@ -54,12 +53,12 @@ def thin_kernel(
 def tile_kernel(
     x_tiles, w_tiles, x, weight, bias, y, part, m, n, k, share,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, SPLITS: tl.constexpr,
-    COPY_ENGINE: tl.constexpr, FLATTEN: tl.constexpr, EARLY: tl.constexpr,
+    COPY_ENGINE: tl.constexpr, EARLY: tl.constexpr,
 ):
     """A tile after the other, in groups of eight rows of tiles that share the weight in the second-level cache."""
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
     tiles = tiles_m * tiles_n
-    for number in tl.range(tl.program_id(0), tiles * SPLITS, tl.num_programs(0), flatten=FLATTEN):
+    for number in tl.range(tl.program_id(0), tiles * SPLITS, tl.num_programs(0)):
         split, tile = number // tiles, number % tiles
         group = tile // (8 * tiles_n)
         height = tl.minimum(tiles_m - group * 8, 8)
@@ -116,9 +115,9 @@ def run(x, weight, bias, y):
             num_warps=THIN_WARPS, num_stages=THIN_STAGES if whole else 3,
         )
         return
-    inner, flatten = 64, FLATTEN == 1
+    inner, early = 64, EARLY == 1 and x.device.type != "cpu"
     if not whole:
-        high, wide, inner, splits, warps, stages, flatten = 64, 128, 32, 1, 4, 3, False
+        high, wide, inner, splits, warps, stages = 64, 128, 32, 1, 4, 3
     elif m <= 512:
         high, wide, splits, warps, stages = MID_M, MID_N, MID_SPLITS, 4 if MID_M * MID_N <= 8192 else 8, MID_STAGES
         inner = MID_K
@@ -133,11 +132,11 @@ def run(x, weight, bias, y):
     tiles = triton.cdiv(m, high) * triton.cdiv(n, wide) * splits
     tile_kernel[(min(tiles, PROCESSORS),)](
         x_tiles, w_tiles, x, weight, bias, y, part, m, n, k, share,
-        BLOCK_M=high, BLOCK_N=wide, BLOCK_K=inner, SPLITS=splits, COPY_ENGINE=whole, FLATTEN=flatten, EARLY=EARLY == 1,
+        BLOCK_M=high, BLOCK_N=wide, BLOCK_K=inner, SPLITS=splits, COPY_ENGINE=whole, EARLY=early,
         num_warps=warps, num_stages=stages,
     )
     if splits > 1:
-        launch = {"launch_pdl": True} if EARLY == 1 else {}
+        launch = {"launch_pdl": True} if early else {}
         finish_kernel[(triton.cdiv(m * n, 1024),)](
-            part, bias, y, m * n, n, SPLITS=splits, BLOCK=1024, EARLY=EARLY == 1, num_warps=4, **launch,
+            part, bias, y, m * n, n, SPLITS=splits, BLOCK=1024, EARLY=early, num_warps=4, **launch,
         )

@@ -4,12 +4,13 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+FEW_WAY = 0  # tunable: 0, 1
 FEW_T = 32  # tunable: 32, 64
 FEW_WARPS = 4  # tunable: 4, 8
-FEW_STAGES = 3  # tunable: 2, 3, 4
+FEW_STAGES = 3  # tunable: 2, 3, 4, 6
 FEW_RESIDENT = 1  # tunable: 1, 2
 MANY_T = 64  # tunable: 32, 64
-MANY_STAGES = 2  # tunable: 2, 3
+MANY_STAGES = 2  # tunable: 2, 3, 4
 EARLY = 1  # tunable: 0, 1
 HALF = 0  # tunable: 0, 1
 
@@ -66,7 +67,7 @@ def many_kernel(
     q, latent_tiles, rope_tiles, part, peaks, out, heads, tokens, share, pieces, scale,
     BLOCK_T: tl.constexpr, BLOCK_H: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
 ):
-    """64 heads at once: heads are the rows of both products."""
+    """Heads are the rows of both products: 64 at once, or few, which the smaller matrix instructions serve."""
     sequence, block, piece = tl.program_id(2), tl.program_id(0), tl.program_id(1)
     head = block * BLOCK_H + tl.arange(0, BLOCK_H)
     q_row = (sequence * heads + head)[:, None] * 576
@@ -143,13 +144,14 @@ def run(q, cache, out):
         peaks = torch.empty(batch * heads, pieces, device=q.device)
     flat = cache.view(-1, 576)
     latent, rope = TensorDescriptor.from_tensor(flat, [block_t, 512]), TensorDescriptor.from_tensor(flat, [block_t, 64])
-    early = EARLY == 1 and pieces > 1
+    early = EARLY == 1 and pieces > 1 and q.device.type != "cpu"
     sizes = {"BLOCK_T": block_t, "BLOCK_H": high, "WHOLE": tokens % block_t == 0, "EARLY": early}
     arguments = (q, latent, rope, part, peaks, out, heads, tokens, share, pieces, SCALE)
-    if few:
-        few_kernel[(pieces, blocks, batch)](*arguments, **sizes, num_warps=FEW_WARPS, num_stages=FEW_STAGES)
+    warps, stages = (FEW_WARPS, FEW_STAGES) if few else (8, MANY_STAGES)
+    if few and FEW_WAY == 0:
+        few_kernel[(pieces, blocks, batch)](*arguments, **sizes, num_warps=warps, num_stages=stages)
     else:
-        many_kernel[(blocks, pieces, batch)](*arguments, **sizes, num_warps=8, num_stages=MANY_STAGES)
+        many_kernel[(blocks, pieces, batch)](*arguments, **sizes, num_warps=warps, num_stages=stages)
     if pieces > 1:
         width = 64 if batch * heads <= 32 else 128 if batch * heads <= 512 else 512
         every = triton.next_power_of_2(pieces)

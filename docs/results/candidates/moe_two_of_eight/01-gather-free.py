@@ -9,7 +9,7 @@ UP_WARPS = 4  # tunable: 2, 4, 8
 DOWN_ROWS = 8  # tunable: 4, 8, 16
 DOWN_BLOCK = 512  # tunable: 256, 512, 1024
 DOWN_WARPS = 4  # tunable: 2, 4, 8
-EARLY = 0  # tunable: 0, 1
+EARLY = 1  # tunable: 0, 1
 
 
 @triton.jit
@@ -70,14 +70,15 @@ def down_kernel(
 def run(x, expert, share, up, down, y):
     (batch, hidden), inner = x.shape, down.shape[2]
     middle = torch.empty(2 * batch, inner, device=x.device)
+    early = EARLY == 1 and x.device.type != "cpu"
     wide = min(UP_BLOCK, triton.next_power_of_2(hidden))
     up_kernel[(triton.cdiv(inner, UP_ROWS), 2 * batch)](
         x, expert, up, middle, hidden, inner,
-        ROWS=UP_ROWS, BLOCK=wide, EXACT=hidden % wide == 0, EARLY=EARLY == 1, num_warps=UP_WARPS,
+        ROWS=UP_ROWS, BLOCK=wide, EXACT=hidden % wide == 0, EARLY=early, num_warps=UP_WARPS,
     )
     wide = min(DOWN_BLOCK, triton.next_power_of_2(inner))
-    launch = {"launch_pdl": True} if EARLY == 1 else {}
+    launch = {"launch_pdl": True} if early else {}
     down_kernel[(triton.cdiv(hidden, DOWN_ROWS), batch)](
         middle, expert, share, down, y, hidden, inner,
-        ROWS=DOWN_ROWS, BLOCK=wide, EXACT=inner % wide == 0, EARLY=EARLY == 1, num_warps=DOWN_WARPS, **launch,
+        ROWS=DOWN_ROWS, BLOCK=wide, EXACT=inner % wide == 0, EARLY=early, num_warps=DOWN_WARPS, **launch,
     )

@@ -3,7 +3,7 @@ import triton
 import triton.language as tl
 
 FEW_WARPS = 8  # tunable: 4, 8, 16
-ROW_WARPS = 4  # tunable: 2, 4, 8, 16
+ROW_WARPS = 8  # tunable: 2, 4, 8, 16
 ROW_PROGRAMS = 0  # tunable: 0, 2, 4, 8
 WIDE_WARPS = 8  # tunable: 4, 8, 16, 32
 WIDE_PROGRAMS = 0  # tunable: 0, 1, 2, 4

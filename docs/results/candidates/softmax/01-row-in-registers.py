@@ -5,9 +5,9 @@ import triton.language as tl
 
 NARROW_WARPS = 1  # tunable: 1, 2, 4
 ROW_WARPS = 8  # tunable: 4, 8, 16
-LONG_WARPS = 16  # tunable: 8, 16, 32
+LONG_WARPS = 32  # tunable: 8, 16, 32
 LONG_PROGRAMS = 1  # tunable: 0, 1, 2
-STAGES = 2  # tunable: 1, 2, 3
+STAGES = 3  # tunable: 1, 2, 3
 
 HELD = 65536  # longer rows do not fit in registers
 PIECE = 16384  # of a row too long, by one program

@@ -3,15 +3,14 @@ import torch
 import triton
 import triton.language as tl
 
+FEW_WAY = 0  # tunable: 0, 1
 FEW_T = 64  # tunable: 32, 64
 FEW_H = 16  # tunable: 16, 32
 FEW_WARPS = 4  # tunable: 4, 8
-FEW_STAGES = 2  # tunable: 1, 2, 3, 4
+FEW_STAGES = 2  # tunable: 2, 3, 4, 5, 6
 FEW_RESIDENT = 1  # tunable: 1, 2
 MANY_T = 64  # tunable: 32, 64
-MANY_STAGES = 2  # tunable: 1, 2, 3
-EARLY = 0  # tunable: 0, 1
-HALF = 0  # tunable: 0, 1
+MANY_STAGES = 2  # tunable: 2, 3, 4, 5, 6
 
 PROCESSORS = 132
 SCALE = 192**-0.5 * 1.4426950408889634
@@ -20,7 +19,7 @@ SCALE = 192**-0.5 * 1.4426950408889634
 @triton.jit
 def few_kernel(
     q, cache, indices, part, peaks, out, heads, tokens, topk, share, pieces, scale,
-    BLOCK_T: tl.constexpr, BLOCK_H: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_H: tl.constexpr, WHOLE: tl.constexpr, NEAR: tl.constexpr, EARLY: tl.constexpr,
 ):
     """Up to 32 heads: scores [tokens, heads] and results [512, heads]; the tile is the first operand of both products."""
     sequence, block, piece = tl.program_id(2), tl.program_id(0), tl.program_id(1)
@@ -37,10 +36,13 @@ def few_kernel(
     for first in range(piece * share, end, BLOCK_T):
         place = first + tl.arange(0, BLOCK_T)
         if WHOLE:
-            named = tl.load(indices + place).to(tl.int64)
+            named = tl.load(indices + place)
         else:
-            named = tl.load(indices + place, mask=place < end, other=0).to(tl.int64)
-        at = cache + named[:, None] * 576
+            named = tl.load(indices + place, mask=place < end, other=0)
+        if NEAR:
+            at = cache + named[:, None] * 576
+        else:
+            at = cache + named[:, None].to(tl.int64) * 576
         latent = tl.load(at + tl.arange(0, 512)[None, :])
         rope = tl.load(at + 512 + tl.arange(0, 64)[None, :])
         scores = tl.dot(latent, tl.trans(q_latent))
@@ -69,9 +71,9 @@ def few_kernel(
 @triton.jit
 def many_kernel(
     q, cache, indices, part, peaks, out, heads, tokens, topk, share, pieces, scale,
-    BLOCK_T: tl.constexpr, BLOCK_H: tl.constexpr, WHOLE: tl.constexpr, EARLY: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_H: tl.constexpr, WHOLE: tl.constexpr, NEAR: tl.constexpr, EARLY: tl.constexpr,
 ):
-    """64 heads at once: heads are the rows of both products."""
+    """Heads are the rows of both products: 64 at once, or few, which the smaller matrix instructions serve."""
     sequence, block, piece = tl.program_id(2), tl.program_id(0), tl.program_id(1)
     head = block * BLOCK_H + tl.arange(0, BLOCK_H)
     q_row = (sequence * heads + head)[:, None] * 576
@@ -86,10 +88,13 @@ def many_kernel(
     for first in range(piece * share, end, BLOCK_T):
         place = first + tl.arange(0, BLOCK_T)
         if WHOLE:
-            named = tl.load(indices + place).to(tl.int64)
+            named = tl.load(indices + place)
         else:
-            named = tl.load(indices + place, mask=place < end, other=0).to(tl.int64)
-        at = cache + named[:, None] * 576
+            named = tl.load(indices + place, mask=place < end, other=0)
+        if NEAR:
+            at = cache + named[:, None] * 576
+        else:
+            at = cache + named[:, None].to(tl.int64) * 576
         latent = tl.load(at + tl.arange(0, 512)[None, :])
         rope = tl.load(at + 512 + tl.arange(0, 64)[None, :])
         scores = tl.dot(q_latent, tl.trans(latent))
@@ -152,15 +157,15 @@ def run(q, cache, indices, out):
     pieces = triton.cdiv(topk, share)
     part, peaks = out, out
     if pieces > 1:
-        part = torch.empty(batch * heads, pieces, 512, device=q.device, dtype=q.dtype if HALF == 1 else torch.float32)
+        part = torch.empty(batch * heads, pieces, 512, device=q.device)
         peaks = torch.empty(batch * heads, pieces, device=q.device)
-    early = EARLY == 1 and pieces > 1
-    sizes = {"BLOCK_T": block_t, "BLOCK_H": high, "WHOLE": topk % block_t == 0, "EARLY": early}
+    early = pieces > 1 and not few and q.device.type != "cpu"
+    near = tokens * 576 < 1 << 31
+    sizes = {"BLOCK_T": block_t, "BLOCK_H": high, "WHOLE": topk % block_t == 0, "NEAR": near, "EARLY": early}
     arguments = (q, cache, indices, part, peaks, out, heads, tokens, topk, share, pieces, SCALE)
-    if few:
-        few_kernel[(blocks, pieces, batch)](*arguments, **sizes, num_warps=FEW_WARPS, num_stages=FEW_STAGES)
-    else:
-        many_kernel[(blocks, pieces, batch)](*arguments, **sizes, num_warps=8, num_stages=MANY_STAGES)
+    warps, stages = (FEW_WARPS, FEW_STAGES) if few else (8, MANY_STAGES)
+    kernel = few_kernel if few and FEW_WAY == 0 else many_kernel
+    kernel[(blocks, pieces, batch)](*arguments, **sizes, num_warps=warps, num_stages=stages)
     if pieces > 1:
         width = 64 if batch * heads <= 32 else 128 if batch * heads <= 512 else 512
         every = triton.next_power_of_2(pieces)

@@ -2,7 +2,7 @@
 import triton
 import triton.language as tl
 
-BLOCK = 2048  # tunable: 512, 1024, 2048, 4096
+BLOCK = 1024  # tunable: 512, 1024, 2048, 4096
 NUM_WARPS = 4  # tunable: 2, 4, 8
 
 

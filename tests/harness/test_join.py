@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from campaigns.harness import join
+
+
+def test_an_evaluator_wants_little_and_never_the_hosts_own_torch():
+    worker, everything = join.wanted(False), join.wanted(True)
+    assert any(line.startswith("celery") for line in worker)
+    assert any(line.startswith("Django") for line in everything)
+    names = {join.plain(line.split(">")[0]) for line in (*worker, *everything)}
+    assert not names & set(join.HOST_HAS)
+
+
+def test_a_folder_without_wheels_says_how_to_fill_it(tmp_path, capsys):
+    assert join.main(["install", str(tmp_path), "--into", str(tmp_path / "site")]) == 1
+    assert f"collect {tmp_path}" in capsys.readouterr().err
+
+
+def test_a_host_without_a_gpu_is_told_to_name_a_queue(tmp_path, monkeypatch):
+    monkeypatch.setattr(join, "kinds", lambda env: [])
+    with pytest.raises(join.JoinError, match=r"--queue gpu\.cpu"):
+        join.work("redis://nowhere", None, None, [])
