@@ -12,6 +12,7 @@ from .base import Evaluation, Skip
 SLACK, SLACK_CPU = 0.999, 0.7
 """A core's figures depend on what its neighbours do: only what is far below the floor is beyond belief there."""
 BANDWIDTHS = ("copy_bytes_per_s", "read_bytes_per_s")
+CACHED_PART = 16
 _AT_SIZE = re.compile(r"(?:copy|read)_at_(\d+)_bytes_per_s")
 
 
@@ -66,10 +67,10 @@ def floor_of(problem: Problem, workload: Workload, peaks: dict[str, float]) -> f
 
 def bandwidth_for(nbytes: float, peaks: dict[str, float]) -> float:
     """The highest bandwidth that a call on so many bytes can have. Of a core it is known by size: what fits a cache moves
-    faster, so of the sizes from a quarter of the call's on the fastest counts, and of all where none is so large."""
+    faster, so of the sizes from a sixteenth of the call's on the fastest counts: a part of it may come from a cache."""
     by_size = {key: int(found[1]) for key in peaks if (found := _AT_SIZE.fullmatch(key))}
     if not by_size:
         return max((peaks[key] for key in BANDWIDTHS if peaks.get(key)), default=0.0)
-    smallest = min(nbytes / 4, max(by_size.values()))
+    smallest = min(nbytes, max(by_size.values())) / CACHED_PART
     below = max((size for size in by_size.values() if size <= smallest), default=0)
     return max(peaks[key] for key, size in by_size.items() if size >= below)

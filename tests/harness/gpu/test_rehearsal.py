@@ -1,14 +1,39 @@
-"""The whole conversation with a GPU's processes, on a CPU: nothing is captured or profiled, everything else is real."""
+"""What runs on a GPU, on a CPU: kernels interpreted; the whole conversation, where nothing is captured or profiled."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
+
+from campaigns import redteam
 
 from .conftest import HERE, needs_sandbox, rehearse
 
-pytestmark = [needs_sandbox, pytest.mark.slow, pytest.mark.usefixtures("rehearsal")]
+pytestmark = [pytest.mark.slow]
+HONEST = [e for e in redteam.entries() if e.honest and e.folder == str(HERE) and e.file.endswith("_triton.py")]
 
 
+def test_the_honest_triton_kernels_of_the_red_team_are_right_in_the_interpreter():
+    pytest.importorskip("triton", reason="Triton is not installed")
+    names = [word for entry in HONEST for word in (entry.file, entry.problem)]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.harness.gpu.interpreted", *names],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        cwd=HERE.parents[2],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.stdout.splitlines() == [f"OK {entry.file}" for entry in HONEST], done.stderr[-2000:]
+
+
+@needs_sandbox
+@pytest.mark.usefixtures("rehearsal")
 def test_an_output_that_computes_when_it_is_looked_at_is_no_output():
     text = (HERE / "candidates" / "lazy_subclass_torch.py").read_text()
 
