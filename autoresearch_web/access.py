@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from urllib.parse import quote
 
 from django.conf import settings
 from django.contrib.auth import login
@@ -18,6 +19,7 @@ from .models import UsedLink
 PUBLIC = ("/login", "/healthz", settings.STATIC_URL, "/api/")
 """Below ``/api/`` a token is asked for instead (campaigns.api.rest); a session opens nothing there."""
 LINK_AGE_S = 24 * 3600
+MAX_NEXT_CHARS = 2000
 _SALT = "autoresearch_web.login-link"
 
 
@@ -34,7 +36,8 @@ class LoginRequiredMiddleware:
             return HttpResponse(status=401, headers={"HX-Redirect": settings.LOGIN_URL})
         if "application/json" in request.headers.get("Accept", ""):
             return HttpResponse('{"error": "not signed in"}', status=401, content_type="application/json")
-        return redirect(f"/login?next={request.get_full_path()}")
+        path = request.get_full_path()
+        return redirect(f"/login?next={quote(path, safe='/')}" if len(path) <= MAX_NEXT_CHARS else "/login")
 
 
 def one_time_token(username: str) -> str:
