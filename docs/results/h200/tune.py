@@ -5,7 +5,8 @@
 Needs torch and Triton alone. Nothing that it says is a verdict: the harness judges (docs/harness.md). Kernels are compiled
 by processes of their own while the GPU measures; eager and torch.compile are timed by another process. What is timed is a
 CUDA graph of several calls over rotated inputs, the median of replays. ``--compile-only`` needs no GPU and says what each
-kernel takes of registers and shared memory.
+kernel takes of registers and shared memory. ``--only`` names problems, ``--files`` candidates by number. Candidates in CUDA C++
+are built by nvcc with the harness's options.
 """
 
 from __future__ import annotations
