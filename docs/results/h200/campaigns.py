@@ -58,6 +58,9 @@ def main() -> None:
         "--base", action="append", default=[], help="of the scenario: eager, compile; both when left out"
     )
     parser.add_argument("--only", action="append", default=[], metavar="PROBLEM")
+    parser.add_argument(
+        "--order", action="append", default=[], metavar="PROBLEM=04,01", help="these of its candidates, in this order"
+    )
     parser.add_argument("--each", type=int, default=3, help="attempts of a campaign, at most")
     options = parser.parse_args()
     deadline = time.monotonic() + options.seconds
@@ -143,7 +146,11 @@ class Run:
         from campaigns.proposers.replay import title
 
         kinds = (".py", ".cu") if self.options.backend == "triton" else (f".{self.options.backend}",)
-        for path in sorted(p for p in (CANDIDATES / problem).iterdir() if p.suffix in kinds):
+        found = sorted(p for p in (CANDIDATES / problem).iterdir() if p.suffix in kinds)
+        for name, _, numbers in (line.partition("=") for line in self.options.order):
+            if name == problem:
+                found = [p for number in numbers.split(",") for p in found if p.name.startswith(number)]
+        for path in found:
             source = load_candidate(path)
             yield title(source) or path.stem, source
         seen: set[str] = set()
