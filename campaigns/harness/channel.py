@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import cores, sandbox
+from .endings import outcome_of, printable, reason, signal_words
 from .errors import CandidateFailure, Stopped, forged
 from .inside.link import MAX_FDS, MAX_MESSAGE_BYTES
+from .processes import children, cpu_clock, is_stopped
 from .report import Outcome
 
 HEAD_BYTES = TAIL_BYTES = 16 << 10
@@ -103,10 +105,10 @@ class Channel:
         """The runner's own process, as this side sees it."""
         if self._pid is None:
             init = self.started.init_pid
-            children = _children(init) if self.started.sandboxed else [init]
-            if not children:
+            found = children(init) if self.started.sandboxed else [init]
+            if not found:
                 raise CandidateFailure("launch_failed", self._end("while starting"))
-            self._pid = children[0]
+            self._pid = found[0]
         return self._pid
 
     def ask(self, what: str, limit_s: float, fds: list[int] | None = None, **more: Any) -> dict[str, Any]:
@@ -132,7 +134,7 @@ class Channel:
 
     def timed(self, word: str, nonce: str, limit_s: float) -> Took:
         """Say go; how long until the answer came, by two clocks."""
-        took, data = self._clocked(word, _cpu_clock(self.pid), limit_s)
+        took, data = self._clocked(word, cpu_clock(self.pid), limit_s)
         if self._read(data, nonce).get("word") != word:
             raise forged("answered before it was told to start")
         return took
@@ -140,7 +142,7 @@ class Channel:
     def cpu_ns(self) -> int:
         """The processor time of its process so far, as the kernel counts it. 0 once it is gone."""
         try:
-            return time.clock_gettime_ns(_cpu_clock(self.pid))
+            return time.clock_gettime_ns(cpu_clock(self.pid))
         except OSError:
             return 0
 
@@ -188,10 +190,10 @@ class Channel:
         if not known:
             raise forged("sent a message that no request asked for")
         if answer.get("ok") is not True:
-            error = _printable(str(answer.get("error", "no reason given"))[-4000:])
-            last = error.strip().splitlines()[-1] if error.strip() else "no reason given"
+            error = printable(str(answer.get("error", "no reason given"))[-4000:])
             self.output.add(error.encode())
-            raise CandidateFailure("out_of_memory" if answer.get("memory") is True else "launch_failed", last)
+            kind: Outcome = "out_of_memory" if answer.get("memory") is True else "launch_failed"
+            raise CandidateFailure(kind, reason(error))
         return answer
 
     def _wait(self, limit_s: float, what: str) -> bytes:
@@ -236,6 +238,8 @@ class Channel:
             self.close()
             raise CandidateFailure("timed_out", f"{what} took more than {limit_s:.1f} s: ended{used}")
         if self.started.process.poll() is not None:
+            if _has_message(self.started.line):  # it answered and went, between one look and the next
+                return
             raise CandidateFailure(*self._death(f"during {what}"))
         if self._pid is None:
             return
@@ -262,10 +266,10 @@ class Channel:
         """Every process in the sandbox but bubblewrap's own."""
         found, todo = [], [self.pid]
         if self.started.sandboxed:  # a child whose parent ended belongs to the first process of the namespace
-            todo = _children(self.started.init_pid)
+            todo = children(self.started.init_pid)
         while todo:
             found.append(pid := todo.pop())
-            todo += _children(pid)
+            todo += children(pid)
         return found
 
     def threads(self) -> int:
@@ -289,7 +293,7 @@ class Channel:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
         until = time.monotonic() + 2
-        while time.monotonic() < until and not all(_is_stopped(pid) for pid in self.processes()):
+        while time.monotonic() < until and not all(is_stopped(pid) for pid in self.processes()):
             time.sleep(0)
         self.frozen = True
 
@@ -315,7 +319,7 @@ class Channel:
         return True
 
     def _death(self, when: str) -> tuple[Outcome, str]:
-        return _outcome_of(self.exit_status(), self.output.text()), self._end(when)
+        return outcome_of(self.exit_status(), self.output.text()), self._end(when)
 
     def exit_status(self) -> int | None:
         """The exit status as a shell gives it (128 + signal), or None when it still lives."""
@@ -333,7 +337,7 @@ class Channel:
         if status is None:
             return f"closed its line to the evaluator {when}"
         if status > 128:
-            return f"crashed {when}: {_signal_words(status - 128)}"
+            return f"crashed {when}: {signal_words(status - 128)}"
         return f"ended its own process {when} (exit status {status})"
 
     def wait_end(self, limit_s: float) -> int | None:
@@ -359,72 +363,8 @@ class Channel:
             self.started.close()
 
 
-def _printable(text: str) -> str:
-    """Text that can be stored: half of a surrogate pair, or a NUL, comes from who would break what reads it."""
-    return text.encode(errors="replace").decode().replace("\0", "\ufffd")
-
-
-def _cpu_clock(pid: int) -> int:
-    """The clock of the processor time of all threads of a process: clock_getcpuclockid(3), for any process."""
-    return (~pid << 3) | 2
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            try:
-                with open(f"/proc/{pid}/task/{task}/children", "rb") as file:
-                    found += [int(n) for n in file.read().split()]
-            except FileNotFoundError:
-                if os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-                    continue
-                return _children_by_search(pid)
-            except OSError:
-                continue
-    return found
-
-
-def _children_by_search(pid: int) -> list[int]:
-    """For kernels without CONFIG_PROC_CHILDREN."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                if int(file.read().rpartition(b")")[2].split()[1]) == pid:
-                    found.append(int(name))
-    return found
-
-
-def _task_states(pid: int) -> Iterator[bytes]:
-    with contextlib.suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
-                yield file.read().rpartition(b")")[2].split()[0]
-
-
-def _is_stopped(pid: int) -> bool:
-    return all(state in (b"T", b"t", b"Z", b"X") for state in _task_states(pid))
-
-
-def _signal_words(number: int) -> str:
-    words = {
-        signal.SIGSEGV: "it touched memory that is not its own, or wrote to an input (SIGSEGV)",
-        signal.SIGBUS: "it touched memory that is not there (SIGBUS)",
-        signal.SIGABRT: "it aborted (SIGABRT)",
-        signal.SIGFPE: "arithmetic fault, for example a division by zero (SIGFPE)",
-        signal.SIGILL: "illegal instruction (SIGILL)",
-        signal.SIGXCPU: "it used up its processor time (SIGXCPU)",
-        signal.SIGXFSZ: "it wrote a larger file than allowed (SIGXFSZ)",
-        signal.SIGSYS: "it made a system call of another architecture (SIGSYS)",
-        signal.SIGKILL: "it was killed (SIGKILL)",
-    }
-    return words.get(number, f"signal {number}")  # type: ignore[call-overload]
-
-
-def _outcome_of(status: int | None, text: str) -> Outcome:
-    if status == 128 + signal.SIGXCPU:
-        return "timed_out"
-    if status == 128 + signal.SIGABRT and "bad_alloc" in text:
-        return "out_of_memory"
-    return "launch_failed"
+def _has_message(line: socket.socket) -> bool:
+    """Whether something waits to be read, be it the end."""
+    poll = select.poll()
+    poll.register(line, select.POLLIN)
+    return bool(poll.poll(0))

@@ -6,8 +6,9 @@ import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..channel import Channel, _cpu_clock
+from ..channel import Channel
 from ..errors import forged
+from ..processes import cpu_clock
 
 
 class Clocks(NamedTuple):
@@ -27,7 +28,7 @@ class GpuChannel(Channel):
         if self.receive(nonce, limit_s, "preparing a block").get("ready") is not True:
             raise forged("answered a request with something else")
         word = secrets.token_hex(8)
-        took, data = self._clocked(word, _cpu_clock(self.pid), limit_s)
+        took, data = self._clocked(word, cpu_clock(self.pid), limit_s)
         answer = self._read(data, nonce)
         if answer.get("word") != word:
             raise forged("answered before it was told to start")

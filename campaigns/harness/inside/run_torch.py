@@ -23,6 +23,8 @@ class Torch:
         torch.set_num_threads(1)
         torch.set_num_interop_threads(1)
         torch.set_grad_enabled(False)
+        if progress_bars := sys.modules.get("tqdm"):  # torch.compile makes one, hidden, and with it a thread
+            progress_bars.tqdm.monitor_interval = 0
 
     def load(self, config: dict[str, Any]) -> None:
         if os.environ.get("TRITON_INTERPRET") == "1":
