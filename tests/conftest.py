@@ -48,6 +48,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(MEASURING))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Bytes are no name: they are long, and where a time is in them no two processes would name a test alike."""
+    return argname if isinstance(val, bytes) else None
+
+
 class OneMeasures(LoadScopeScheduling):
     """With ``-n``: one file's tests stay together, for what its fixtures share, and all files that measure go to one worker,
     so that no two tests measure at once. The rest runs beside them."""
