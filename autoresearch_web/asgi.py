@@ -14,12 +14,13 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 
+from autoresearch_web.bodies import BoundedBodies
 from campaigns.mcp.http import App, McpOverHttp
 from campaigns.urls import websocket_urlpatterns
 
 application = ProtocolTypeRouter(
     {
-        "http": McpOverHttp(otherwise=cast(App, pages)),
+        "http": McpOverHttp(otherwise=BoundedBodies(cast(App, pages))),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -12,3 +12,5 @@ urlpatterns = [
     path("", include("campaigns.api.urls")),
     path("", include("campaigns.urls")),
 ]
+
+handler500 = views.server_error

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
+
 from django.contrib.auth import authenticate, logout
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST
 
-from . import access
+from . import access, host_faults
 
 
 def sign_in(request: HttpRequest) -> HttpResponse:
@@ -36,3 +39,18 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 
 def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A fault in a page. Where the host is at fault (a full disk, a database that is held) it says so, with 503."""
+    error = sys.exc_info()[1]
+    found = host_faults.explained(error) if error is not None else None
+    if found is None:
+        return HttpResponse(render_to_string("500.html"), status=500)
+    said = f"The server cannot do this now: {found['error']}. Nothing was changed."
+    hint = f"{found['hint'][:1].upper()}{found['hint'][1:]}."
+    if "application/json" in request.headers.get("Accept", ""):
+        return JsonResponse({"error": f"{said} {hint}"}, status=503)
+    if request.headers.get("HX-Request"):
+        return HttpResponse(f"{said} {hint}", status=503, content_type="text/plain; charset=utf-8")
+    return HttpResponse(render_to_string("refused.html", {"error": said, "hint": hint}), status=503)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
@@ -85,16 +86,19 @@ def file_chunks(path: Path) -> Iterator[bytes]:
 def store(upload: UploadedFile, path: Path) -> None:
     """Move or copy the upload to its place, readable by this account only, complete or not there."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    part = path.with_suffix(".part")
-    if isinstance(upload, TemporaryUploadedFile):
-        if upload.file:
-            upload.file.flush()
-        try:
-            os.link(upload.temporary_file_path(), part)
-        except OSError:
-            shutil.copyfile(upload.temporary_file_path(), part)
-    else:
-        with part.open("wb") as file:
-            file.writelines(upload.chunks(CHUNK_BYTES))
-    part.chmod(0o600)
-    os.replace(part, path)
+    part = path.with_suffix(f".{secrets.token_hex(6)}.part")  # the same bytes may come in twice at once
+    try:
+        if isinstance(upload, TemporaryUploadedFile):
+            if upload.file:
+                upload.file.flush()
+            try:
+                os.link(upload.temporary_file_path(), part)
+            except OSError:
+                shutil.copyfile(upload.temporary_file_path(), part)
+        else:
+            with part.open("wb") as file:
+                file.writelines(upload.chunks(CHUNK_BYTES))
+        part.chmod(0o600)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,6 +21,9 @@ from profiling.models import Region
 
 from .control import checked
 from .errors import ActionError
+
+MAX_OPTIONS_BYTES = 10_000
+"""Names of a model and of its endpoint, and a few numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         raise ActionError("The budget is between 1 and 100,000 attempts.")
     if new.target_speedup is not None and not 0 < new.target_speedup < 1e6:
         raise ActionError("The target speed-up is a number above 0, such as 2.5.")
+    check_options(new.agent_options)
     if new.agent == "replay":
         check_replay(new)
     check_model(new)
@@ -74,7 +79,7 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
     start = problem.start[backend]
     with transaction.atomic():
         campaign = Campaign.objects.create(
-            title=new.title.strip()[:200] or f"{problem.title} on {new.hardware}",
+            title=" ".join(new.title.split())[:200] or f"{problem.title} on {new.hardware}",
             problem=problem.name,
             problem_files=files,
             problem_sha256=problem.sha256,
@@ -102,6 +107,16 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         Idea.objects.create(campaign=campaign, text=idea, author=person)
         Event.record(campaign.pk, "campaign.created")
     return campaign
+
+
+def check_options(options: dict[str, Any]) -> None:
+    """Options can be stored and shown: plain JSON, short, and text that is Unicode."""
+    try:
+        size_bytes = len(json.dumps(options, allow_nan=False, ensure_ascii=False).encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ActionError(f"The agent's options cannot be stored as JSON: {error}") from None
+    if size_bytes > MAX_OPTIONS_BYTES:
+        raise ActionError(f"The agent's options have {size_bytes:,} bytes; {MAX_OPTIONS_BYTES:,} is the limit.")
 
 
 def check_model(new: NewCampaign) -> None:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from autoresearch_web import host_faults
 from campaigns.actions.submit import Refusal
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,16 @@ def of_size(request: HttpRequest, error: Exception) -> HttpResponse:
 
 def of_fault(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("fault in %s %s", request.method, request.path, exc_info=error)
-    return answer(500, "Something went wrong here.", HINTS[500])
+    return of_refusal(request, of_ours(error))
+
+
+def of_ours(error: Exception) -> Refusal:
+    """A fault here, as an answer: 503 where the host is at fault (a full disk, a database that is held), 500 else."""
+    found = host_faults.explained(error)
+    if found is None:
+        return Refusal("Something went wrong here.", HINTS[500], status=500)
+    hint = f"{found['hint'][:1].upper()}{found['hint'][1:]}."
+    return Refusal(f"The server cannot do this now: {found['error']}.", hint, status=503)
 
 
 def install(api: NinjaAPI) -> None:

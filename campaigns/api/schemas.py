@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
 TEXT = 20_000
+
+# The same for REST and MCP.
+IdeaText = Annotated[str, Field(min_length=1, max_length=TEXT, description="what to do instead, in a sentence")]
+Hardware = Annotated[str, Field(max_length=50, pattern=r"^[A-Za-z0-9_.\-]+$")]
+CampaignTitle = Annotated[str, Field(max_length=200)]
+BudgetAttempts = Annotated[int, Field(ge=1, le=100_000)]
+BudgetSeconds = Annotated[int, Field(ge=1, le=10**8)]
+TargetSpeedup = Annotated[float, Field(gt=0, lt=1e6)]
+RegionId = Annotated[int, Field(ge=1, lt=2**63, description="a marked region of a profile, from its findings")]
 
 
 class Strict(Schema):
@@ -39,22 +48,22 @@ class CandidateIn(Strict):
 
 class CampaignIn(Strict):
     problem: str = Field(max_length=100)
-    idea: str = Field(min_length=1, max_length=TEXT, description="what to do instead, in a sentence")
+    idea: IdeaText
     agent: str = Field("external", max_length=50)
     agent_options: dict[str, Any] = {}
     backend: str | None = Field(None, max_length=20)
     baseline: str | None = Field(None, max_length=50)
-    hardware: str = Field("cpu", max_length=50, pattern=r"^[A-Za-z0-9_.\-]+$")
-    title: str = Field("", max_length=200)
+    hardware: Hardware = "cpu"
+    title: CampaignTitle = ""
     rules: str = Field("", max_length=TEXT)
     gate: str = Field("auto", pattern="^(auto|person)$")
-    budget_attempts: int = Field(40, ge=1, le=100_000)
-    budget_seconds: int | None = Field(None, ge=1, le=10**8)
+    budget_attempts: BudgetAttempts = 40
+    budget_seconds: BudgetSeconds | None = None
     budget_tokens: int | None = Field(None, ge=1, le=10**13, description="of the agent's model, as it reports them")
     budget_usd: float | None = Field(None, gt=0, lt=1e7)
-    target_speedup: float | None = Field(None, gt=0, lt=1e6)
+    target_speedup: TargetSpeedup | None = None
     parallel: int = Field(1, ge=1, le=64, description="evaluations at once")
-    region: int | None = Field(None, ge=1, lt=2**63, description="a marked region of a profile, from its findings")
+    region: RegionId | None = None
     start: bool = True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -12,12 +13,13 @@ from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from campaigns.actions.submit import Refusal
-from campaigns.api import operations, waiting
+from campaigns.api import errors, operations, schemas, waiting
 from campaigns.api.caller import Caller
 from campaigns.api.schemas import UsageIn
 
 from .results import blocks, refused
 
+log = logging.getLogger(__name__)
 INSTRUCTIONS = """Propose GPU or CPU kernels for a campaign; the product builds, checks, times and judges each one.
 Loop: get_task, change the incumbent's files, submit_candidate, wait_for_verdict, get_report when it was not kept.
 A verdict of `kept` makes your candidate the incumbent. A person approves or rejects it later; no tool can.
@@ -63,6 +65,9 @@ class Desk:
             return CallToolResult(content=blocks(await operation(await self.admit(ctx), *args, **more)))
         except Refusal as refusal:
             return CallToolResult(content=refused(refusal), is_error=True)
+        except Exception as error:
+            log.error("fault in a tool", exc_info=error)
+            return CallToolResult(content=refused(errors.of_ours(error)), is_error=True)
 
 
 def add_reading(server: MCPServer[Any], desk: Desk) -> None:
@@ -158,15 +163,15 @@ def add_writing(server: MCPServer[Any], desk: Desk) -> None:
     async def create_campaign(
         ctx: Context[Any, Any],
         problem: Annotated[str, Field(description="a name from list_problems")],
-        idea: Annotated[str, Field(description="what to do instead, in a sentence")],
+        idea: schemas.IdeaText,
         backend: str | None = None,
         baseline: str | None = None,
-        hardware: str = "cpu",
-        title: str = "",
-        budget_attempts: Annotated[int, Field(ge=1, le=100_000)] = 40,
-        budget_seconds: Annotated[int | None, Field(ge=1)] = None,
-        target_speedup: Annotated[float | None, Field(gt=0)] = None,
-        region: Annotated[int | None, Field(description="a marked region, from list_findings")] = None,
+        hardware: schemas.Hardware = "cpu",
+        title: schemas.CampaignTitle = "",
+        budget_attempts: schemas.BudgetAttempts = 40,
+        budget_seconds: schemas.BudgetSeconds | None = None,
+        target_speedup: schemas.TargetSpeedup | None = None,
+        region: schemas.RegionId | None = None,
     ) -> Result:
         """Create a campaign that waits for your candidates, and start it. Needs a token with the scope `create`."""
         return await desk.do(

@@ -16,8 +16,9 @@ if (here) here.parentElement.scrollLeft = here.offsetLeft - 24;
 
 document.addEventListener("htmx:sendError", () => say("The server cannot be reached. Nothing was changed; try again.", "bad"));
 document.addEventListener("htmx:responseError", (event) => {
-  const status = event.detail.xhr.status;
-  say(`The server refused (${status}). Nothing was changed; load the page again.`, "bad");
+  const { status, responseText } = event.detail.xhr;
+  const isSentence = event.detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain");
+  say(isSentence && responseText ? responseText : `The server refused (${status}). Nothing was changed; load the page again.`, "bad");
 });
 document.addEventListener("htmx:afterRequest", (event) => {
   const form = event.detail.elt.closest("form[data-clear]");

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 
 import pytest
 from django.contrib.staticfiles import finders
+from django.db.utils import OperationalError
 from django.test import Client
 
 from tests.factories import make_attempt, person
@@ -66,6 +68,21 @@ def test_a_fault_of_the_server_has_a_page_of_its_own(owner, monkeypatch):
     response = client.get("/")
     assert response.status_code == 500
     assert "What was stored before stays stored" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"HX-Request": "true"}, {"Accept": "application/json"}], ids=["page", "part", "script"]
+)
+def test_a_database_that_is_held_is_said_in_a_sentence(owner, monkeypatch, headers):
+    def held():
+        raise OperationalError("database is locked") from sqlite3.OperationalError("database is locked")
+
+    monkeypatch.setattr("campaigns.views.home.what_needs_me", held)
+    client = Client(raise_request_exception=False)
+    client.force_login(person("owner"))
+    response = client.get("/", headers=headers)
+    assert response.status_code == 503
+    assert "another process holds the database" in response.content.decode()
 
 
 def test_a_form_that_is_too_old_is_refused_with_a_page(db):
