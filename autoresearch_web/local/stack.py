@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import socket
 import sys
 import time
 import urllib.request
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.management import call_command
 
 from . import broker
 from .guard import Guard
@@ -89,6 +91,11 @@ class Stack:
         self._lock.close()
 
     def _start_all(self) -> None:
+        if self.web:
+            check_address(self.host, self.port)
+        call_command(
+            "migrate", verbosity=0, interactive=False
+        )  # under the lock: two that begin at once would both make tables
         if not os.environ.get("REDIS_URL"):
             socket_path = settings.REDIS_URL.removeprefix("unix://")
             Path(socket_path).unlink(missing_ok=True)
@@ -191,6 +198,21 @@ class Stack:
         while not self.ending:
             self.check()
             time.sleep(0.2)
+
+
+def check_address(host: str, port: int) -> None:
+    """Raises ``Failed`` where the web could not listen: said now, and not by a web that never comes up."""
+    if not 1 <= port <= 65_535:
+        raise Failed(f"There is no port {port}. Choose one from 1 to 65535 with --port.")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(address)
+    except OSError as error:
+        why = error.strerror or str(error)
+        hint = "End what listens there, or choose another address with --port and --host."
+        raise Failed(f"The web cannot listen at {host}, port {port}: {why}. {hint}") from None
 
 
 def healthy(url: str) -> bool:

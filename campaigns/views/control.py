@@ -48,7 +48,7 @@ def add_idea(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def strike_idea(request: HttpRequest, pk: int) -> HttpResponse:
     number = request.POST.get("idea", "")
-    if not (number.isascii() and number.isdigit()):
+    if not (number.isascii() and number.isdigit() and len(number) < 18):
         raise Http404("no such idea")
     idea = get_object_or_404(Idea, campaign_id=pk, pk=number)
     done = "Struck: no more attempts go to it; those that were made stay."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_POST, require_safe
@@ -41,7 +43,7 @@ def measure(request: HttpRequest, name: str) -> HttpResponse:
 def together(request: HttpRequest, name: str) -> HttpResponse:
     """Candidates that were not told apart alone are tried together."""
     known(name)
-    chosen = [int(text) for text in request.POST.getlist("attempt") if text.isascii() and text.isdigit()]
+    chosen = [int(text) for text in request.POST.getlist("attempt") if re.fullmatch("[0-9]{1,17}", text)]
     done = f"They are tried together in {name}. It takes a minute or more; this page shows it by itself."
     return act_and_tell(request, lambda: stacking.try_together(name, chosen, access.person(request)), done, "/stack/")
 

@@ -55,7 +55,10 @@ def create(request: HttpRequest, pk: UUID) -> HttpResponse:
         return show(request, profile, f"This profile has {MAX_REGIONS} regions: delete some first.")
     region = form.save(commit=False)
     region.profile, region.author = profile, request.user
-    region.measure()
+    try:
+        region.measure()
+    except OSError:
+        return show(request, profile, "The columns of this profile are gone from disk: upload the file again.")
     region.save()
     return show(request, profile, marked=region)
 

@@ -84,3 +84,8 @@ def test_when_the_broker_is_away_the_change_stands_and_is_said(
     assert attempted(resume) == (BROKER_AWAY, True)
     campaign.refresh_from_db()
     assert campaign.state == "running"
+
+
+def test_a_number_of_any_length_is_no_fault(owner, campaign):
+    assert owner.post(f"/campaigns/{campaign.pk}/ideas/strike", {"idea": "9" * 5000}).status_code == 404
+    assert owner.post("/stack/tiny/together", {"attempt": "9" * 5000}).status_code == 302

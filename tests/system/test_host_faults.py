@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -40,3 +41,16 @@ def test_a_data_folder_that_cannot_be_made_ends_the_command_with_a_sentence():
     assert done.returncode == 2
     assert "AUTORESEARCH_HOME" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_ends_it_at_once_with_a_sentence(tmp_path: Path):
+    environment = {**os.environ, "AUTORESEARCH_HOME": str(tmp_path)}
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        sock.listen()
+        command = [sys.executable, MANAGE, "up", "--port", str(sock.getsockname()[1])]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+    assert done.returncode == 1
+    assert "choose another address with --port" in done.stderr
+    assert "broker" not in done.stderr

@@ -4,7 +4,7 @@ import signal
 import sys
 from typing import Any
 
-from django.core.management import BaseCommand, CommandError, CommandParser, call_command
+from django.core.management import BaseCommand, CommandError, CommandParser
 
 from autoresearch_web import access
 from autoresearch_web.local.broker import NoBroker
@@ -14,6 +14,7 @@ from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack
 
 class Command(BaseCommand):
     help = "Start everything on this machine: broker, workers, web. Ctrl-C ends it all."
+    asked_to_end = False
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000)
@@ -22,7 +23,6 @@ class Command(BaseCommand):
         parser.add_argument("--demo", action="store_true", help="import the demo profile and run the demo campaign")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("migrate", verbosity=0, interactive=False)
         stack = Stack(port=options["port"], host=options["host"])
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self.end(stack))
@@ -32,10 +32,15 @@ class Command(BaseCommand):
                 stack.keep()
         except AlreadyRunning as error:
             url = error.args[0]
+            if not url:
+                self.stdout.write(
+                    "It is being started for this data folder by another `manage.py up`, which prints the link."
+                )
+                return
             link = f"{url}/login?token={access.one_time_token(options['user'])}"
             self.stdout.write(f"It runs already for this data folder. Sign in (works once):\n\n    {link}\n")
         except (Failed, NoBroker) as error:
-            if not stack.ending:
+            if not self.asked_to_end:
                 raise CommandError(str(error)) from error
 
     def greet(self, stack: Stack, options: dict[str, Any]) -> None:
@@ -52,8 +57,8 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def end(self, stack: Stack) -> None:
-        if stack.ending:
+        if self.asked_to_end:
             sys.exit(1)
-        stack.ending = True
+        self.asked_to_end = stack.ending = True
         prefixed("up", "ending …")
         raise SystemExit(0)
