@@ -11,7 +11,8 @@ UNITS = {
     "read_bytes_per_s": ("read", 1e9, "GB/s"),
     "float32_flop_per_s": ("float32 arithmetic", 1e9, "GFLOP/s"),
     "fp32_flop_per_s": ("float32 arithmetic", 1e9, "GFLOP/s"),
-    "bf16_flop_per_s": ("bf16 matmul", 1e12, "TFLOP/s"),
+    "bfloat16_flop_per_s": ("bf16 matmul", 1e12, "TFLOP/s"),
+    "memory_clock_bytes_per_s": ("all that the memory's clock allows", 1e9, "GB/s"),
 }
 
 

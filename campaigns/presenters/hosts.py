@@ -13,6 +13,7 @@ PEAK_WORDS = {
     "copy_bytes_per_s": "copy",
     "read_bytes_per_s": "read",
     "write_bytes_per_s": "write",
+    "memory_clock_bytes_per_s": "memory's clock",
 }
 UNITS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"))
 

@@ -19,7 +19,7 @@ def parity(out: NDArray[Any], reference: NDArray[np.float64], t: float) -> Parit
     finite = np.where(np.isfinite(rows), rows, -np.inf)
     same = finite.argmax(-1) == wanted.argmax(-1)
     second, best = np.sort(np.partition(wanted, -2, axis=-1)[:, -2:], axis=-1).T
-    tied = best - second <= 2 * t * (rms(reference) + TINY + np.abs(best))
+    tied = best - second <= 2 * t * (rms(reference) + TINY)
     wrong = int((~same & ~tied).sum())
     detail = found.detail
     if wrong:

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import Infrastructure, Stopped
 
@@ -29,6 +30,8 @@ class Gpu:
     capability: tuple[int, int]
     memory_bytes: int
     device: str = "cuda"
+    memory_bytes_per_s: float = 0.0
+    """What its memory could move at its highest clock: two transfers a clock on every line of the bus. 0: NVML does not say."""
 
     @property
     def identity(self) -> str:
@@ -85,9 +88,18 @@ def _all() -> tuple[Gpu, ...]:
                 driver=driver,
                 capability=(int(major), int(minor)),
                 memory_bytes=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+                memory_bytes_per_s=_memory_bytes_per_s(pynvml, handle),
             )
         )
     return tuple(found)
+
+
+def _memory_bytes_per_s(pynvml: Any, handle: Any) -> float:
+    try:
+        clock_hz = 1e6 * pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM)
+        return float(2 * clock_hz * pynvml.nvmlDeviceGetMemoryBusWidth(handle) / 8)
+    except (pynvml.NVMLError, AttributeError):
+        return 0.0
 
 
 def _text(value: str | bytes) -> str:

@@ -35,10 +35,10 @@ def measure(gpu: Gpu, spares: Spares, scale: float = 1.0) -> dict[str, float]:
 
 
 def of(gpu: Gpu, spares: Spares) -> dict[str, float]:
-    """The peaks of this GPU: kept, or measured and kept."""
+    """The peaks of this GPU: kept, or measured and kept; and beside them what its memory's clock allows."""
     torch = torch_version()
     found = kept_peaks.kept(identity(gpu, torch))
     if found is None:
         found = measure(gpu, spares)
         kept_peaks.keep(identity(gpu, torch), found)
-    return found
+    return {**found, "memory_clock_bytes_per_s": gpu.memory_bytes_per_s} if gpu.memory_bytes_per_s else found
