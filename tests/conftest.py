@@ -30,9 +30,14 @@ from xdist.scheduler import LoadScopeScheduling  # noqa: E402
 django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]  # or a worker of pytest-xdist would set Django up before it comes by here
 
-MEASURING = ("tests/system/", "tests/browser/", "tests/harness/", "tests/scenarios/", "tests/agents/", "tests/api/")
-"""These start whole products, browsers and sandboxes, and some of them measure time: on a machine that others share, one
-of two thousand may be starved. Such a test is given a second try, which the summary shows as "rerun"; a fault fails twice."""
+MEASURING = (
+    *("tests/system/", "tests/browser/", "tests/harness/", "tests/scenarios/"),
+    *("tests/agents/test_system", "tests/api/test_whole_campaign"),
+)
+"""These measure time, or wait for what does."""
+RETRIED = (*MEASURING, "tests/agents/", "tests/api/", "tests/pages/")
+"""These start whole products, browsers and sandboxes: on a machine that others share, one of thousands may be starved. Such a
+test is given a second try, which the summary shows as "rerun"; a fault fails twice."""
 
 
 SHARED = ("site", "product")
@@ -43,7 +48,7 @@ tests that measure."""
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [name in getattr(item, "fixturenames", ()) for name in SHARED])
     for item in items:
-        if item.nodeid.startswith(MEASURING):
+        if item.nodeid.startswith(RETRIED):
             item.add_marker(pytest.mark.flaky(reruns=1))
     items.sort(key=lambda item: not item.nodeid.startswith(MEASURING))
 

@@ -314,8 +314,9 @@ def _bare(spec: Spec, hello: str, fd: int, out: int, fds: list[int], extra: tupl
     environment = {**_environment(spec)}
     os.mkdir(scratch.name + "/tmp")
     folders = f"{re.escape(spec.folder)}|/tmp"
-    config = re.sub(rf'"({folders})(?=[/"])', rf'"{scratch.name}\1', _config(spec, hello, fd))
-    config = json.dumps({**json.loads(config), "uid": 0})
+    given = _config(spec, hello, fd)
+    moved = json.loads(re.sub(rf'"({folders})(?=[/"])', rf'"{scratch.name}\1', given))
+    config = json.dumps({**moved, "uid": 0, "paths": json.loads(given)["paths"]})  # an interpreter may lie below /tmp
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", START, str(INSIDE.parent), config],
         stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(fd, *extra), cwd=scratch.name, env=environment,

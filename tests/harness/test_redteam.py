@@ -55,6 +55,9 @@ def test_an_honest_twin_passes_clean(entry: Entry):
 def fooled() -> set[str]:
     """The paths that a plain harness lets pass. In a bubble only so that they leave no files behind."""
     bubble = [sandbox.bubblewrap(), "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    bubble += [
+        word for path in (HERE, sys.prefix, sys.base_prefix) for word in ("--ro-bind", path, path)
+    ]  # were they in /tmp
     command = [*bubble, "--die-with-parent", sys.executable, HERE / "naive.py", CENTRE, *[e.path for e in FOOLING]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     return set(done.stdout.splitlines())
