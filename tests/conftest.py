@@ -37,7 +37,7 @@ MEASURING = (
 """These measure time, or wait for what does."""
 RETRIED = (*MEASURING, "tests/agents/", "tests/api/", "tests/pages/")
 """These start whole products, browsers and sandboxes: on a machine that others share, one of thousands may be starved. Such a
-test is given a second try, which the summary shows as "rerun"; a fault fails twice."""
+test is given two more tries, which the summary shows as "rerun"; a fault fails every time."""
 
 
 SHARED = ("site", "product")
@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: [name in getattr(item, "fixturenames", ()) for name in SHARED])
     for item in items:
         if item.nodeid.startswith(RETRIED):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
     items.sort(key=lambda item: not item.nodeid.startswith(MEASURING))
 
 

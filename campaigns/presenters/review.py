@@ -14,6 +14,7 @@ from campaigns.models import UNDECIDED, Attempt, RejectKind, StackMeasurement, V
 
 from .evidence import difference, evidence, report_of
 from .problem import sweep_axis
+from .standing import range_words
 
 
 def waiting() -> QuerySet[Attempt]:
@@ -62,6 +63,7 @@ def decision_bar(attempt: Attempt, person: User | None) -> dict[str, Any]:
         "reject_kinds": RejectKind.choices,
         "axis": axis,
         "axis_bounds": (won[0]["lo"], won[0]["hi"]) if won else (min(measured), max(measured)) if measured else None,
+        "kept_for": ", ".join(filter(None, (range_words(r) for r in attempt.ranges or []))),
         "open_blocks": attempt.open_blocks(),
     }
 

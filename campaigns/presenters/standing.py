@@ -72,6 +72,8 @@ def range_words(bounds: Any) -> str:
     if not isinstance(bounds, dict) or not bounds.get("axis"):
         return ""
     lo, hi = bounds.get("lo"), bounds.get("hi")
+    if lo is not None and lo == hi:
+        return f"{bounds['axis']} = {count_words(lo)}"
     left = f"{count_words(lo)} ≤ " if lo is not None else ""
     right = f" ≤ {count_words(hi)}" if hi is not None else ""
     return f"{left}{bounds['axis']}{right}" if left or right else ""

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Count, FloatField, Max, Q, QuerySet, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
+from django.utils import timezone
 
+from autoresearch_web.local.hardware import local_kinds
 from campaigns import money
-from campaigns.models import UNDECIDED, Attempt, Campaign, Decision, FlagState, Idea, Verdict
+from campaigns.models import UNDECIDED, Attempt, Campaign, Decision, EvaluatorHost, FlagState, Idea, Verdict
+from campaigns.models.evaluator_host import SILENT_AFTER
 
 from .problem import baseline_title
 
 USUAL_KEEP_RATE = 0.2
 """About one attempt in five is worth keeping, in what teams report of kernel search; the rest is bad or no better."""
 
+STARTING = timedelta(seconds=45)
 STANDS = Q(verdict=Verdict.KEPT) & ~Q(decision=Decision.REJECTED)
 """Kept, and no person turned it down."""
 
@@ -42,8 +47,19 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
         "open_flags": open_flags(campaign),
         "baseline_title": baseline_title(campaign),
+        "nobody_measures": nobody_measures(campaign),
         **counts,
     }
+
+
+def nobody_measures(campaign: Campaign) -> bool:
+    """Whether it runs while no evaluator of its kind has been heard. One of this machine's own kinds is given time to start."""
+    if not campaign.is_live or not campaign.started_at:
+        return False
+    if campaign.hardware in local_kinds() and timezone.now() - campaign.started_at < STARTING:
+        return False
+    hosts = EvaluatorHost.objects.filter(queue=f"gpu.{campaign.hardware}", last_seen__gt=timezone.now() - SILENT_AFTER)
+    return not hosts.exists()
 
 
 def best_of(campaign: Campaign) -> Attempt | None:

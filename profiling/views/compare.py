@@ -34,6 +34,9 @@ def compare(request: HttpRequest) -> HttpResponse:
             context["timelines"] = timelines(a, b, context["result"])
     except (NoSuchRange, Gone) as error:
         context["error"], status = str(error), 422
+    unknown = [side for side, found in (("a", a), ("b", b)) if request.GET.get(side) and found is None]
+    if unknown:
+        context["error"], status = f"No profile that is ready has the id given as {' and '.join(unknown)}.", 404
     if "application/json" in request.headers.get("Accept", ""):
         answer = context.get("result") or {"error": context.get("error", "Give two ready profiles: ?a=ID&b=ID.")}
         return JsonResponse(answer, status=status if "error" not in answer else 422)

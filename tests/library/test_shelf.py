@@ -167,9 +167,9 @@ def test_the_patch_applies_with_git_am_and_says_where_the_kernels_are_from(tmp_p
 
 def test_the_command_writes_the_file_and_tells_its_hash(tmp_path, capsys):
     approved("rmsnorm")
-    call_command("export_kernels", tmp_path, "--fallback", "rmsnorm=compile", "--json")
+    call_command("export_kernels", tmp_path / "new", "--fallback", "rmsnorm=compile", "--json")
     told = json.loads(capsys.readouterr().out)
-    assert (tmp_path / told["file"].rpartition("/")[2]).is_file()
+    assert (tmp_path / "new" / told["file"].rpartition("/")[2]).is_file()
     assert KernelExport.objects.get().sha256 == told["sha256"]
     with pytest.raises(CommandError, match="OPERATOR=WHAT"):
         call_command("export_kernels", tmp_path, "--fallback", "rmsnorm")

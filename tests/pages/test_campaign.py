@@ -4,9 +4,10 @@ import json
 import re
 
 import pytest
+from django.utils import timezone
 
 from campaigns import actions, feed
-from campaigns.models import Attempt, Event
+from campaigns.models import Attempt, EvaluatorHost, Event
 from tests.factories import make_attempt, make_campaign, person
 
 
@@ -120,9 +121,17 @@ def test_an_update_holds_the_rows_and_parts_that_the_page_has(owner, campaign):
     assert len(update["rows"]) == 1
     assert "a better one" in update["rows"][0]
     ids = set(re.findall(r'id="(live-[a-z]+)"', update["parts"]))
-    assert ids == {"live-state", "live-strip", "live-ideas", "live-notes"}
+    assert ids == {"live-state", "live-strip", "live-ideas", "live-notes", "live-hosts"}
     assert all(f'id="{name}"' in page.content.decode() for name in ids)
     assert update["points"][0]["kind"] == "kept"
+
+
+def test_a_campaign_that_nobody_can_measure_says_so_until_somebody_joins(owner):
+    campaign = make_campaign(hardware="h200", state="running", started_at=timezone.now())
+    told = "No evaluator for <b>h200</b> has been heard"
+    assert told in owner.get(campaign.get_absolute_url()).content.decode()
+    EvaluatorHost.objects.create(queue="gpu.h200", name="one", kind="NVIDIA H200")
+    assert told not in owner.get(campaign.get_absolute_url()).content.decode()
 
 
 def test_an_updated_row_is_the_row_of_a_fresh_page(owner, campaign):

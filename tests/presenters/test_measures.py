@@ -36,6 +36,7 @@ def test_a_duration_reads_as_a_clock():
 
 def test_a_range_reads_as_an_engineer_writes_it():
     assert range_words({"axis": "tokens", "lo": 1024, "hi": 98304}) == "1k ≤ tokens ≤ 96k"
+    assert range_words({"axis": "tokens", "lo": 1218, "hi": 1218}) == "tokens = 1,218"
     assert range_words({"axis": "tokens", "hi": 6001}) == "tokens ≤ 6,001"
     assert range_words("everything") == range_words({"axis": "t"}) == ""
 

@@ -27,6 +27,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
+            options["folder"].mkdir(parents=True, exist_ok=True)  # before it is noted that something was handed out
             fallbacks = dict(pair(text) for text in options["fallback"])
             made = library.export(
                 options["form"], None, operators=options["operator"], name=options["name"], fallbacks=fallbacks,

@@ -28,6 +28,12 @@ def test_without_a_second_capture_one_is_asked_for(client: Client, profile: Prof
     assert "<h1>Compare two captures</h1>" in text
 
 
+def test_an_id_that_is_no_ready_profile_is_said(client: Client, profile: Profile) -> None:
+    answer = client.get(f"/profiles/compare?a={profile.pk}&b=1")
+    assert answer.status_code == 404
+    assert "No profile that is ready has the id given as b." in answer.content.decode()
+
+
 def test_two_ranges_of_one_capture_are_compared(client: Client, profile: Profile) -> None:
     text = page(client, a=profile.pk, b=profile.pk, range="chunk=1024", range_b="chunk=32768")
     assert "<h1>B faster: 7.70×</h1>" in text
@@ -57,7 +63,10 @@ def test_names_from_captures_are_text(client: Client, hostile: Profile) -> None:
 
 @pytest.mark.parametrize("pk", ["", "x", "00000000-0000-0000-0000-000000000000", "' OR 1=1"])
 def test_an_id_of_nothing_leads_to_the_form(pk: str, client: Client) -> None:
-    assert client.get("/profiles/compare", {"a": pk, "b": pk}).status_code == 200
+    answer = client.get("/profiles/compare", {"a": pk, "b": pk})
+    assert answer.status_code == (404 if pk else 200)
+    assert 'name="a"' in answer.content.decode()
+    assert ("No profile that is ready" in answer.content.decode()) == bool(pk)
 
 
 def test_a_marked_region_can_be_chosen(client: Client, profile: Profile) -> None:
