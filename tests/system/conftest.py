@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -88,6 +89,15 @@ class Product:
     def begin(self, *words: str) -> subprocess.Popen[str]:
         argv = [sys.executable, "manage.py", *words]
         return subprocess.Popen(argv, cwd=ROOT, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def catch(self, sql: str, *values: Any, within_s: float, why: str) -> None:
+        """Wait for a count that may be above 0 for a few milliseconds only: looks without pause, by one connection."""
+        end = time.monotonic() + within_s
+        with contextlib.closing(sqlite3.connect(f"file:{self.home / 'autoresearch.sqlite3'}?mode=ro", uri=True)) as db:
+            while time.monotonic() < end:
+                if db.execute(sql, values).fetchone()[0]:
+                    return
+        raise AssertionError(f"not within {within_s} s: {why}")
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with sqlite3.connect(f"file:{self.home / 'autoresearch.sqlite3'}?mode=ro", uri=True, timeout=10) as db:
