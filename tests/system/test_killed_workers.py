@@ -23,8 +23,8 @@ def campaign_with_a_kill(product: Product, phase: str, service: str) -> dict:
     words = ("--problem", "rmsnorm", "--idea", "fewer passes", "--attempts", str(ATTEMPTS), "--json")
     run = product.begin("run_campaign", *words)
     until(lambda: (product.rows(NEWEST)[0][0] or 0) > before, 60, "the campaign is there")
-    until(lambda: product.rows(JUDGED)[0][0] >= 1, 90, "its first verdict")
-    product.catch(IN_PHASE, phase, within_s=90, why=f"an attempt in phase {phase}")
+    until(lambda: product.rows(JUDGED)[0][0] >= 1, 240, "its first verdict")
+    product.catch(IN_PHASE, phase, within_s=240, why=f"an attempt in phase {phase}")
     product.kill_service(service)
     out, err = run.communicate(timeout=300)
     assert run.returncode == 0, err
