@@ -17,9 +17,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 
+from campaigns.harness.gpu.devices import by_kind
+
 from . import broker
 from .guard import Guard
-from .hardware import local_kinds
 from .service import Service, prefixed
 
 ROOT = Path(settings.BASE_DIR)
@@ -106,7 +107,7 @@ class Stack:
             raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
         services = [self._worker("loop", "autoresearch_web", 2), self._worker("profiles", "autoresearch_web", 1)]
         services.append(self._worker("propose", "autoresearch_web", settings.MODEL_PROPOSALS_AT_ONCE, "--pool=threads"))
-        services += [self._worker(f"gpu.{kind}", "campaigns.harness.worker", 1) for kind in local_kinds()]
+        services += self._evaluators()
         services.append(
             self._service(
                 "beat",
@@ -152,6 +153,14 @@ class Stack:
             if not service.wait_ready(within_s):
                 last = "\n  ".join(service.tail[-8:]) or "(it printed nothing)"
                 raise Failed(f"{service.name} did not become ready. Its last words:\n  {last}")
+
+    def _evaluators(self) -> list[Service]:
+        """One for the CPU, and for each kind of GPU a worker with a process for each card, which sees no card of another kind."""
+        workers = [self._worker("gpu.cpu", "campaigns.harness.worker", 1)]
+        for kind, gpus in by_kind().items():
+            workers.append(self._worker(f"gpu.{kind}", "campaigns.harness.worker", len(gpus)))
+            workers[-1].env["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
+        return workers
 
     def _celery(self, app: str) -> list[str]:
         return [sys.executable, "-m", "celery", "--quiet", "-A", app]

@@ -100,21 +100,27 @@ def environment(site: Path | None, broker: str | None) -> dict[str, str]:
 
 
 ASK = """
-import runpy
-hardware = runpy.run_path("autoresearch_web/local/hardware.py")
-print(*sorted({hardware["kind_of"](name) for name in hardware["gpu_names"]()}))
+from campaigns.harness.gpu.devices import by_kind
+for kind, gpus in by_kind().items():
+    print(kind, ",".join(gpu.uuid for gpu in gpus))
 """
-"""By path: the package around it would want Django."""
 
 
-def kinds(env: dict[str, str]) -> list[str]:
-    """The kinds of GPU of this host, as queues name them."""
+def kinds(env: dict[str, str]) -> dict[str, list[str]]:
+    """The kinds of GPU of this host, as queues name them, with the cards of each."""
     done = subprocess.run([sys.executable, "-c", ASK], env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise JoinError(
             f"The driver could not be asked: {done.stderr.strip().splitlines()[-1:]}. Is nvidia-ml-py there?"
         )
-    return done.stdout.split()
+    return {kind: cards.split(",") for kind, cards in (line.split() for line in done.stdout.splitlines())}
+
+
+def worker(queue: str, cards: list[str], env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Command and environment of the worker of a queue: a process for each card, which sees no card of another kind."""
+    command = [sys.executable, "-m", "celery", "--quiet", "-A", "campaigns.harness.worker", "worker", "-Q", queue]
+    command += ["-n", f"{queue}@%h", "-c", str(len(cards) or 1), "--loglevel", "WARNING"]
+    return command, {**env, "CUDA_VISIBLE_DEVICES": ",".join(cards)} if cards else env
 
 
 def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str]) -> None:
@@ -126,7 +132,8 @@ def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str])
         site = site or Path(tempfile.mkdtemp(prefix="autoresearch-site-"))
         install(wheels, site)
     env = environment(site, broker)
-    queues = queues or [f"gpu.{kind}" for kind in kinds(env)]
+    cards = {f"gpu.{kind}": found for kind, found in kinds(env).items()}
+    queues = queues or list(cards)
     if not queues:
         raise JoinError(
             "No NVIDIA GPU is visible here. To evaluate on this host's CPU, name the queue: --queue gpu.cpu"
@@ -139,10 +146,13 @@ def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str])
             "The sandbox does not hold here: see above. Run as root, or let users make user namespaces. Without a sandbox "
             "this host evaluates only with AUTORESEARCH_ALLOW_NO_SANDBOX=1, and every verdict then says so."
         )
-    print(f"This host works for {broker} on {', '.join(queues)}. Ctrl-C ends it.", flush=True)
+    told = ", ".join(f"{queue} ({len(cards[queue])} of them)" if queue in cards else queue for queue in queues)
+    print(f"This host works for {broker} on {told}. Ctrl-C ends it.", flush=True)
     os.chdir(ROOT)
-    command = [sys.executable, "-m", "celery", "--quiet", "-A", "campaigns.harness.worker", "worker"]
-    os.execvpe(sys.executable, [*command, "-Q", ",".join(queues), "-c", "1", "--loglevel", "WARNING"], env)
+    *more, (command, its_env) = [worker(queue, cards.get(queue, []), env) for queue in queues]
+    for one, one_env in more:
+        subprocess.Popen(one, env=one_env)
+    os.execvpe(command[0], command, its_env)
 
 
 def main(arguments: list[str] | None = None) -> int:

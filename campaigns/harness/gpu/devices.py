@@ -7,12 +7,15 @@ import fcntl
 import functools
 import glob
 import os
+import re
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from billiard.process import current_process
 
 from ..errors import Infrastructure, Stopped
 
@@ -61,6 +64,20 @@ def visible() -> list[Gpu]:
         return list(found)
     names = [name.strip() for name in chosen.split(",") if name.strip()]
     return [gpu for name in names for at, gpu in enumerate(found) if name == str(at) or gpu.uuid.startswith(name)]
+
+
+def kind_of(gpu_name: str) -> str:
+    """A queue name for a GPU: ``NVIDIA H200`` → ``h200``, ``NVIDIA GeForce RTX 4090`` → ``rtx-4090``."""
+    short = re.sub(r"\b(NVIDIA|GeForce|Tesla|Corporation)\b", "", gpu_name, flags=re.IGNORECASE)
+    return re.sub(r"[^a-z0-9]+", "-", short.lower()).strip("-") or "gpu"
+
+
+def by_kind() -> dict[str, list[Gpu]]:
+    """The visible GPUs by the kind that names their queue, kinds in alphabetical order."""
+    found: dict[str, list[Gpu]] = {}
+    for gpu in sorted(visible(), key=lambda gpu: kind_of(gpu.name)):
+        found.setdefault(kind_of(gpu.name), []).append(gpu)
+    return found
 
 
 @functools.cache
@@ -125,13 +142,17 @@ def driver_folders() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def reserved(should_stop: Callable[[], bool], limit_s: float) -> Iterator[Gpu]:
-    """A GPU of one's own while the block runs: a lock file keeps evaluations of other processes waiting."""
+    """A GPU of one's own while the block runs: a lock file keeps evaluations of other processes waiting.
+
+    Each process of a worker's pool looks at another GPU first, so that what it keeps warm stays on one of them.
+    """
     gpus = visible()
     if not gpus:
         raise Infrastructure("no NVIDIA GPU is visible here: the driver, /dev/nvidia* and nvidia-ml-py are needed")
+    first = (getattr(current_process(), "index", None) or 0) % len(gpus)
     until = time.monotonic() + limit_s
     while True:
-        for gpu in gpus:
+        for gpu in gpus[first:] + gpus[:first]:
             fd = _locked(gpu)
             if fd is not None:
                 try:

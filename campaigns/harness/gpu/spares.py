@@ -32,7 +32,9 @@ def spec(gpu: Gpu) -> Spec:
         environment["LD_LIBRARY_PATH"] = ":".join(folders)
         if holding := next((f for f in folders if os.path.exists(os.path.join(f, "libcuda.so.1"))), None):
             environment["TRITON_LIBCUDA_PATH"] = holding
-    if gpu.device != "cuda":
+    if gpu.device == "cuda":
+        environment["CUDA_VISIBLE_DEVICES"] = gpu.uuid
+    else:
         environment["TRITON_INTERPRET"] = "1"
     return Spec(
         role="gpu_host",
