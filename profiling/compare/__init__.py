@@ -20,7 +20,8 @@ MAX_RANGES = 40
 
 def compare(a: Side, b: Side) -> dict[str, Any]:
     """Plain data with stable keys. ``ratio`` is the time of A over that of B: above 1, B is faster; null when the two
-    cannot be compared. Times are ns of one occurrence (median), under the profiler.
+    cannot be compared. Times are ns of one occurrence, under the profiler: ``time_ns`` is the median, whatever else counts
+    per occurrence the mean. ``on_gpu`` says whether a side saw a GPU at all; without one its figures of a GPU mean nothing.
     """
     why_not = reasons(a, b)
     verdict = "not comparable" if why_not else judged(a.selection, b.selection)
@@ -72,6 +73,7 @@ def side(of: Side) -> dict[str, Any]:
         "range": selection.text,
         "ranges": selection.names(),
         "gpus": of.gpus,
+        "on_gpu": bool(selection.trace.devices),
         "occurrences": selection.occurrences,
         "time_ns": round(selection.time_ns),
         "shortest_ns": int(times.min()) if len(times) else 0,

@@ -44,6 +44,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     context |= {"shown": f":{MAX_SHOWN}", "MAX_SHOWN": MAX_SHOWN}
     if result := context.get("result"):
         context["figures"] = [("A", result["a"]), ("B", result["b"])]
+        context["on_gpu"] = result["a"]["on_gpu"] or result["b"]["on_gpu"]
     return render(request, "profiling/compare.html", context, status=status)
 
 

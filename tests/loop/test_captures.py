@@ -72,7 +72,24 @@ def test_traces_become_profiles_that_open_side_by_side(kept, at_broker, client, 
     assert compared.context["result"]["a"]["occurrences"] == compared.context["result"]["b"]["occurrences"] == 5
     assert compared.context["timelines"]["a"]["name"].endswith("baseline, torch.json.gz")
     assert compared.context["result"]["verdict"] == "same"
-    assert "times of the host" in compared.content.decode()
+    text = compared.content.decode()
+    assert "times of the host" in text
+    assert "GPU busy" not in text
+
+
+def test_what_the_verdict_measured_stands_before_what_the_captures_show(kept, at_broker, client, django_user_model):
+    row = kept.measurements.first()
+    row.speedup, row.speedup_lo, row.speedup_hi, row.time_us, row.baseline_us = 1.35, 1.3, 1.4, 22.7, 30.8
+    row.save()
+    left(at_broker, kept, trace("candidate", 0, workload=row.workload), trace("baseline", 7, workload=row.workload))
+    captures.attach(kept.ticket)
+    for profile in Profile.objects.all():
+        assert importing.run(str(profile.pk))
+    client.force_login(django_user_model.objects.create_user("ann"))
+    text = client.get(captures.pair(kept).compare).content.decode()
+    measured, shown = text.index("What the verdict measured"), text.index("What the captures show")
+    assert measured < text.index("1.35×") < shown < text.index("Under the profiler:")
+    assert measured < text.index("30.8\u00a0µs") < shown
 
 
 def test_what_went_wrong_stands_where_the_profile_would(kept, at_broker):
