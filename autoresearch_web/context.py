@@ -6,14 +6,10 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from campaigns.models import UNDECIDED, Attempt
+from campaigns.presenters import review
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
     if not getattr(request, "user", None) or not request.user.is_authenticated:
         return {}
-    return {
-        "review_waiting": Attempt.objects.filter(
-            verdict="kept", decision__in=UNDECIDED, campaign__imported_from__isnull=True
-        ).count()
-    }
+    return {"review_waiting": review.waiting().count()}

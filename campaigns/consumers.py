@@ -9,6 +9,9 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from campaigns import feed, notify
 
+PAUSE_S = 0.5
+"""Between two messages of news to one page."""
+
 
 class CampaignConsumer(AsyncJsonWebsocketConsumer):
     """``/ws/campaigns/<id>?since=<seq>``: every event after ``since``, in order, none lost, none twice."""
@@ -46,26 +49,36 @@ class CampaignConsumer(AsyncJsonWebsocketConsumer):
                 await self.send(text_data=update.text)
 
 
-class HomeConsumer(AsyncJsonWebsocketConsumer):
-    """``/ws/home``: says only that something changed somewhere, at most twice a second."""
+class NewsConsumer(AsyncJsonWebsocketConsumer):
+    """``/ws/home``, which every page has open: how many kernels wait for review, and, at most twice a second, that something
+    changed somewhere. The last change is always told: one that comes during the pause is told after it."""
 
     async def connect(self) -> None:
         self.pending: asyncio.Task[None] | None = None
+        self.latest: tuple[int, int] | None = None
         if not self.scope["user"].is_authenticated:
             await self.close(code=4403)
             return
         await self.channel_layer.group_add(notify.HOME_GROUP, self.channel_name)
         await self.accept()
+        await self.send_json({"waiting": await feed.waiting()})
 
     async def disconnect(self, code: int) -> None:
         await self.channel_layer.group_discard(notify.HOME_GROUP, self.channel_name)
         if self.pending is not None:
             self.pending.cancel()
 
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """A page woke up and asks how things stand."""
+        await self.send_json({"waiting": await feed.waiting()})
+
     async def there_is_more(self, message: dict[str, Any]) -> None:
+        self.latest = message["campaign"], message["seq"]
         if self.pending is None or self.pending.done():
             self.pending = asyncio.create_task(self.say())
 
     async def say(self) -> None:
-        await self.send_json({"changed": True})
-        await asyncio.sleep(0.5)
+        while self.latest is not None:
+            event, self.latest = self.latest, None
+            await self.send_json({"changed": True, "waiting": await feed.waiting(event)})
+            await asyncio.sleep(PAUSE_S)

@@ -6,15 +6,18 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from urllib.parse import parse_qs
 
 from asgiref.sync import sync_to_async
 from django.template.loader import render_to_string
 
 from campaigns.models import Attempt, Campaign, Event
-from campaigns.presenters import chart_points, strip
+from campaigns.presenters import chart_points, review, strip
 
+K, T = TypeVar("K"), TypeVar("T")
 LIMIT = 2000
 """Events in one update; a page that missed more asks again."""
 
@@ -26,6 +29,7 @@ class Update:
 
 
 _cache: OrderedDict[tuple[int, int, int], asyncio.Task[Update | None]] = OrderedDict()
+_counts: OrderedDict[tuple[int, int], asyncio.Task[int]] = OrderedDict()
 
 
 def since(query_string: bytes) -> int:
@@ -46,16 +50,31 @@ async def after(campaign_id: int, seq: int, latest: int) -> Update | None:
     """What came after ``seq``, or None. Pages that ask for the same at the same moment share one rendering."""
     if latest <= seq:
         return None
-    key = (campaign_id, seq, latest)
-    if key not in _cache:
-        _cache[key] = asyncio.ensure_future(sync_to_async(render, thread_sensitive=False)(campaign_id, seq))
-        while len(_cache) > 256:
-            _cache.popitem(last=False)
+    return await shared(_cache, (campaign_id, seq, latest), lambda: render(campaign_id, seq))
+
+
+async def waiting(event: tuple[int, int] | None = None) -> int:
+    """Kernels that wait for review; pages that were told of the same ``event`` (campaign, seq) share one count."""
+    if event is None:
+        return await sync_to_async(count_waiting, thread_sensitive=False)()
+    return await shared(_counts, event, count_waiting)
+
+
+async def shared(cache: OrderedDict[K, asyncio.Task[T]], key: K, work: Callable[[], T]) -> T:
+    """What ``work`` returns, done once in a thread for all who ask by the same key."""
+    if key not in cache:
+        cache[key] = asyncio.ensure_future(sync_to_async(work, thread_sensitive=False)())
+        while len(cache) > 256:
+            cache.popitem(last=False)
     try:
-        return await asyncio.shield(_cache[key])
+        return await asyncio.shield(cache[key])
     except Exception:
-        _cache.pop(key, None)
+        cache.pop(key, None)
         raise
+
+
+def count_waiting() -> int:
+    return review.waiting().count()
 
 
 def render(campaign_id: int, seq: int) -> Update | None:

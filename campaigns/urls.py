@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path, re_path
 
-from .consumers import CampaignConsumer, HomeConsumer
+from .consumers import CampaignConsumer, NewsConsumer
 from .views import (
     archive,
     attempts,
@@ -82,5 +82,5 @@ urlpatterns: list[URLPattern] = [
 
 websocket_urlpatterns = [
     path("ws/campaigns/<int:campaign_id>", CampaignConsumer.as_asgi()),
-    path("ws/home", HomeConsumer.as_asgi()),
+    path("ws/home", NewsConsumer.as_asgi()),
 ]

@@ -1,10 +1,8 @@
-/** Home, kept up to date: the socket says that something changed, and the part is fetched again, at most twice a second. */
-
-import { Socket } from "./socket.js";
+/** Home, kept up to date: news.js says that something changed, and the part is fetched again, at most twice a second. */
 
 const part = document.getElementById("home");
 const GAP_MS = 500;
-let busy = false, again = false, connectedBefore = false;
+let busy = false, again = false;
 
 async function refresh() {
   if (busy) return void (again = true);
@@ -26,10 +24,4 @@ async function refresh() {
   }, GAP_MS);
 }
 
-new Socket(() => "/ws/home", {
-  onMessage: refresh,
-  onState: (up) => {
-    if (up && connectedBefore) refresh();
-    connectedBefore ||= up;
-  },
-});
+document.addEventListener("news", refresh);

@@ -51,9 +51,6 @@ document.addEventListener("htmx:afterSwap", (event) => {
   fetchAhead();
   const problem = place.querySelector("#bar [role=alert]");
   problem ? problem.scrollIntoView({ block: "nearest" }) : arrive();
-  const count = document.getElementById("review-count");
-  const waiting = place.querySelector("[data-waiting]")?.dataset.waiting;
-  if (count && waiting !== undefined) count.textContent = waiting === "0" ? "" : waiting;
 });
 /** A flag was decided: what holds an approval back may be gone. What was typed into the bar stays. */
 document.addEventListener("flag-decided", async () => {

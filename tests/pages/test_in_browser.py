@@ -213,7 +213,10 @@ def test_ten_candidates_are_reviewed_by_keys_alone_without_a_reload(site, open_a
 def test_the_second_tab_is_told_who_approved_first(site, open_as):
     site.do("Attempt.objects.all().delete(); c = make_campaign(); k = make_attempt(c, 'kept', title='the one')")
     one, two = open_as("owner", "/review/"), open_as("teammate", "/review/")
+    elsewhere = open_as("teammate", "/kernels/")
+    elsewhere.wait_for_selector("#review-count >> text=1")
     one.keyboard.press("a")
+    elsewhere.wait_for_selector("#review-count:empty", state="attached", timeout=10000)
     one.wait_for_selector("text=Nothing waits for you")
     two.keyboard.press("r")
     two.keyboard.type("My reason")
