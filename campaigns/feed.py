@@ -17,7 +17,8 @@ from django.template.loader import render_to_string
 from campaigns.models import Attempt, Campaign, Event
 from campaigns.presenters import chart_points, review, strip
 
-K, T = TypeVar("K"), TypeVar("T")
+K = TypeVar("K")
+T = TypeVar("T")
 LIMIT = 2000
 """Events in one update; a page that missed more asks again."""
 
