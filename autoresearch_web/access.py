@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from io import BytesIO
+from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
-from django.contrib.auth import login
+from django.contrib.auth import get_user, login
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 from django.core import signing
+from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -65,6 +69,13 @@ def person(request: HttpRequest) -> User:
     """Who asks. Behind ``LoginRequiredMiddleware`` there is always somebody."""
     assert isinstance(request.user, User)
     return request.user
+
+
+def is_signed_in(scope: MutableMapping[str, Any]) -> bool:
+    """The same question of an ASGI request whose body nobody has read yet."""
+    request = ASGIRequest(scope, BytesIO())
+    request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    return get_user(request).is_authenticated
 
 
 def safe_next(request: HttpRequest) -> str:

@@ -1,7 +1,8 @@
 """How much a request may carry, counted while it comes in.
 
 Django writes a whole body to a temporary file before it looks at it, and trusts ``Content-Length`` for the size: a body sent
-in chunks has none, and one sent to a page that takes no file could fill the disk. This stands before Django.
+in chunks has none, one sent to a page that takes no file could fill the disk, and so could a stranger, who is asked for a
+name only after all of it has come. This stands before Django.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from autoresearch_web import host_faults
+from autoresearch_web import access, host_faults
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -25,12 +27,15 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = logging.getLogger(__name__)
 FORM_BYTES = 1 << 20
 """What stands around a file in a form."""
+STRANGER_BYTES = 64 << 10
+"""Enough to sign in with. More is taken from those only who are signed in, or send a valid token."""
 DRAINED_BYTES = 64 << 20
 """Read and thrown away beyond the limit: a browser that is cut off in the middle shows no answer at all."""
 
 
 class BoundedBodies:
-    """Answers 413 for a body above the limit of its address, and 507 where there is no room to keep it."""
+    """Answers 401 for a large body of somebody unknown, before it is read; 413 for one above the limit of its address; and
+    507 where there is no room to keep it."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -39,9 +44,11 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        body = Body(receive, limit_bytes(scope["path"]))
+        is_stranger = may_be_large(scope) and not await is_known(scope)
+        body = Body(receive, STRANGER_BYTES if is_stranger else limit_bytes(scope["path"]))
         if body.claims_too_much(scope):
-            await body.drain()
+            if headers_of(scope).get(b"expect", b"").lower() != b"100-continue":
+                await body.drain()
         else:
             try:
                 await self.app(scope, body.receive, send)
@@ -50,9 +57,43 @@ class BoundedBodies:
                     raise
                 log.warning("a request could not be kept: %s", error)
                 await refuse(scope, send, 507, f"The request could not be kept: {found['error']}.", found["hint"])
-        if body.is_too_large:
+        if body.is_too_large and is_stranger and not scope["path"].startswith("/login"):
+            hint = "Send a valid token." if is_api(scope["path"]) else "Sign in, then send it again."
+            await refuse(scope, send, 401, "You are not signed in, so what you sent was not taken.", hint)
+        elif body.is_too_large:
             said = f"The request has more than {body.limit:,} bytes, which is all that is taken here."
             await refuse(scope, send, 413, said, "Send less, or the file by the form that is made for it.")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    return dict(scope["headers"])
+
+
+def is_api(path: str) -> bool:
+    return path.startswith("/api/")
+
+
+def may_be_large(scope: Scope) -> bool:
+    """Whether the headers announce more than ``STRANGER_BYTES``, or a body of unknown length."""
+    headers = headers_of(scope)
+    claimed = headers.get(b"content-length", b"")
+    return b"transfer-encoding" in headers or (
+        claimed.isdigit() and (len(claimed) > 18 or int(claimed) > STRANGER_BYTES)
+    )
+
+
+async def is_known(scope: Scope) -> bool:
+    """Whether the headers name a person who is signed in or, below ``/api/``, hold a valid token."""
+    look: Callable[[Scope], bool] = has_token if is_api(scope["path"]) else access.is_signed_in
+    known: bool = await database_sync_to_async(look, thread_sensitive=False)(scope)
+    return known
+
+
+def has_token(scope: Scope) -> bool:
+    from campaigns.models import ApiToken
+
+    scheme, _, secret = headers_of(scope).get(b"authorization", b"").decode("latin-1").partition(" ")
+    return scheme.lower() == "bearer" and ApiToken.find(secret.strip()) is not None
 
 
 class Body:
@@ -65,7 +106,7 @@ class Body:
         self.ended = False
 
     def claims_too_much(self, scope: Scope) -> bool:
-        claimed = dict(scope["headers"]).get(b"content-length", b"0")
+        claimed = headers_of(scope).get(b"content-length", b"0")
         self.is_too_large = claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.limit)
         return self.is_too_large
 
@@ -91,15 +132,15 @@ def limit_bytes(path: str) -> int:
     from campaigns.api.rest import MAX_BODY_BYTES
     from campaigns.archive.container import MAX_TOTAL_BYTES
 
-    if path.startswith("/api/"):
+    if is_api(path):
         return MAX_BODY_BYTES
     files = {"/profiles/upload": int(settings.PROFILE_MAX_BYTES), "/campaigns/import": MAX_TOTAL_BYTES}
     return files[path] + FORM_BYTES if path in files else int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
 async def refuse(scope: Scope, send: Send, status: int, error: str, hint: str) -> None:
-    accept = dict(scope["headers"]).get(b"accept", b"")
-    if scope["path"].startswith("/api/") or b"application/json" in accept:
+    accept = headers_of(scope).get(b"accept", b"")
+    if is_api(scope["path"]) or b"application/json" in accept:
         kind, body = "application/json", json.dumps({"error": error, "hint": hint})
     else:
         kind, body = "text/html; charset=utf-8", render_to_string("refused.html", {"error": error, "hint": hint})

@@ -50,7 +50,7 @@ function progress(loaded, total) {
 
 function answered(request) {
   if (request.response?.url) location.assign(request.response.url);
-  else ended(request.response?.error ?? `The server refused the upload (${request.status}). The file is still chosen.`);
+  else ended([request.response?.error, request.response?.hint].filter(Boolean).join(" ") || `The server refused the upload (${request.status}). The file is still chosen.`);
 }
 
 function ended(text) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -48,9 +49,40 @@ def test_a_body_that_does_not_say_its_size_has_the_same_limit(web: Web, token: s
     status, body = chunked(web, "/api/campaigns/1/attempts", 12, headers)
     assert (status, set(json.loads(body))) == (413, {"error", "hint"})
 
+    status, body = chunked(web, "/profiles/upload", 40, {"Transfer-Encoding": "chunked"})
+    assert (status, b"not signed in" in body) == (401, True)
+
     status, body = chunked(web, "/login", 20, {"Transfer-Encoding": "chunked"})
     assert status == 413
     assert b"all that is taken here" in body
+
+
+def written_bytes(web: Web) -> int:
+    """What the web process has written so far, to whatever."""
+    text = Path(f"/proc/{web.processes[-1].pid}/io").read_text()
+    return int(dict(line.split(": ") for line in text.splitlines())["wchar"])
+
+
+@pytest.mark.parametrize(
+    "path", ["/profiles/upload", "/campaigns/import", "/problems/new", "/context/new", "/api/campaigns/1/attempts"]
+)
+def test_a_stranger_is_asked_for_a_name_before_anything_is_kept(web: Web, path: str) -> None:
+    before = written_bytes(web)
+    connection = http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)
+    connection.putrequest("POST", path)
+    for name, value in (("Content-Type", "multipart/form-data; boundary=b"), ("Content-Length", str(200 << 20))):
+        connection.putheader(name, value)
+    connection.endheaders()
+    try:
+        for _ in range(200):
+            connection.send(b"x" * (1 << 20))
+    except ConnectionError:
+        pass  # it need not take all of it in order to say no
+    answer = connection.getresponse()
+    assert answer.status == 401
+    assert b"not signed in" in answer.read()
+    connection.close()
+    assert written_bytes(web) - before < 1 << 20
 
 
 async def test_mcp_has_the_limits_of_rest(web: Web, token: str) -> None:
