@@ -157,6 +157,7 @@ class Stack:
     def _evaluators(self) -> list[Service]:
         """One for the CPU, and for each kind of GPU a worker with a process for each card, which sees no card of another kind."""
         workers = [self._worker("gpu.cpu", "campaigns.harness.worker", 1)]
+        workers[0].env["CUDA_VISIBLE_DEVICES"] = ""
         for kind, gpus in by_kind().items():
             workers.append(self._worker(f"gpu.{kind}", "campaigns.harness.worker", len(gpus)))
             workers[-1].env["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)

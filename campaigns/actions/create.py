@@ -12,6 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from campaigns import catalog
+from campaigns.harness.backends import BACKENDS
+from campaigns.harness.candidate import starts as starts_of
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import load_problem, read_folder
 from campaigns.models import Campaign, Event, Gate, Idea, Policy
@@ -63,7 +65,11 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         problem = load_problem(files)
     except (ProblemError, catalog.UnknownProblem) as error:
         raise ActionError(str(error)) from error
-    backend = chosen(new.backend, list(problem.start), f"start kernel of {problem.name} for the backend")
+    starts = starts_of(problem)
+    backend = chosen(
+        new.backend or usual(list(problem.start), new.hardware), list(starts), f"backend for {problem.name}"
+    )
+    check_device(backend, new.hardware)
     baseline = chosen(new.baseline, list(problem.baselines), f"baseline of {problem.name}")
     if new.agent not in registry.names():
         raise ActionError(f"No agent {new.agent!r}. There are: {', '.join(registry.names())}.")
@@ -76,7 +82,7 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         check_replay(new)
     check_model(new)
     ahead = new.proposals_ahead or (3 if new.agent in registry.MODELS else 1)
-    start = problem.start[backend]
+    start = problem.start[starts[backend]]
     with transaction.atomic():
         campaign = Campaign.objects.create(
             title=" ".join(new.title.split())[:200] or f"{problem.title} on {new.hardware}",
@@ -84,6 +90,7 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
             problem_files=files,
             problem_sha256=problem.sha256,
             backend=backend,
+            start_backend=starts[backend],
             start_files={PurePosixPath(start).name: files[start]},
             baseline=baseline,
             hardware=new.hardware,
@@ -107,6 +114,24 @@ def create(new: NewCampaign, person: User | None) -> Campaign:
         Idea.objects.create(campaign=campaign, text=idea, author=person)
         Event.record(campaign.pk, "campaign.created")
     return campaign
+
+
+def usual(backends: list[str], hardware: str) -> str | None:
+    """What a person most likely wants who names none: Triton on a GPU, on a CPU the problem's first."""
+    device = "cpu" if hardware == "cpu" else "cuda"
+    fitting = [name for name in backends if name in BACKENDS and device in BACKENDS[name].devices]
+    return "triton" if device == "cuda" and "triton" in fitting else next(iter(fitting), None)
+
+
+def check_device(backend: str, hardware: str) -> None:
+    """CUDA C++ has nothing to do on a CPU, nor C++ on a GPU; Triton is interpreted on a CPU, and no speed is claimed."""
+    device = "cpu" if hardware == "cpu" else "cuda"
+    if device not in BACKENDS[backend].devices:
+        where = "a GPU" if device == "cpu" else "the CPU"
+        fitting = ", ".join(name for name, one in BACKENDS.items() if device in one.devices)
+        raise ActionError(
+            f"{backend} runs on {where}, and the hardware is {hardware}. Choose other hardware, or one of {fitting}."
+        )
 
 
 def check_options(options: dict[str, Any]) -> None:

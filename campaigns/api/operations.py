@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from campaigns import actions, catalog, dispatch, progress, proposing
 from campaigns.actions.submit import MAX_FILES, MAX_TEXT_BYTES, Submission, as_usage, nothing_more, submit
 from campaigns.context import library
+from campaigns.harness.candidate import starts
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import load_problem, read_folder
 from campaigns.models import Attempt, Campaign, Scope, State
@@ -160,7 +161,8 @@ def of_problem(name: str) -> dict[str, Any] | None:
         "name": problem.name,
         "title": Outside(problem.title),
         "summary": Outside(problem.summary),
-        "backends": list(problem.start),
+        "backends": list(starts(problem)),
+        "start_kernels": list(problem.start),
         "baselines": list(problem.baselines),
     }
 

@@ -14,7 +14,7 @@ import msgspec
 
 from .cpp_tokens import tokens as cpp_tokens
 from .errors import CandidateError
-from .problem import files_sha256
+from .problem import Problem, files_sha256
 from .request import CandidateSource
 
 ENTRY = {"cpp": "kernel.cpp", "cuda": "kernel.cu", "torch": "kernel.py", "triton": "kernel.py", "cutedsl": "kernel.py"}
@@ -54,6 +54,17 @@ def load_candidate(path: str | Path, backend: str | None = None) -> CandidateSou
     source = CandidateSource(backend=backend, files=files)
     entry_path(source)
     return source
+
+
+def starts(problem: Problem) -> dict[str, str]:
+    """Backend of a campaign → the backend of the kernel that it starts from.
+
+    Its own start kernel where the problem has one. The others begin from the PyTorch one, or else from the first: what is
+    to be beaten is then written in another language than what is asked for.
+    """
+    first = "torch" if "torch" in problem.start else next(iter(problem.start), "")
+    others = {backend: first for backend in ENTRY if first and backend not in problem.start}
+    return {backend: backend for backend in problem.start} | others
 
 
 def _read(path: Path) -> str:

@@ -27,9 +27,20 @@ def clears(over: Ratio | None, noise: Ratio | None, min_gain: float = 0.0, floor
     return over is not None and over.lo > 1.0 + max(noise_band(noise, floor), min_gain)
 
 
+NARROWED = 1.2
+"""How much wider the interval of the A/A pair is than a gain's at equal rounds: two processes against one of two and one."""
+
+
 def hopeless(over: Ratio, noise: Ratio | None, floor: float = MIN_NOISE) -> bool:
-    """Whether more rounds cannot make it a keep: even the upper bound stays inside the noise band."""
-    return over.hi < 1.0 + noise_band(noise, floor)
+    """Whether more rounds cannot make it a keep: even the upper bound stays inside the band.
+
+    One disturbed round may make the band wide, and more rounds make it narrow again: it counts here no wider than the
+    gain's own interval lets expect.
+    """
+    band = noise_band(noise, floor)
+    if noise is not None:
+        band = min(band, max(floor, abs(noise.value - 1.0) + NARROWED * (over.hi - over.lo) / 2))
+    return over.hi < 1.0 + band
 
 
 WORST = 0.95

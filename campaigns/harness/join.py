@@ -120,7 +120,7 @@ def worker(queue: str, cards: list[str], env: dict[str, str]) -> tuple[list[str]
     """Command and environment of the worker of a queue: a process for each card, which sees no card of another kind."""
     command = [sys.executable, "-m", "celery", "--quiet", "-A", "campaigns.harness.worker", "worker", "-Q", queue]
     command += ["-n", f"{queue}@%h", "-c", str(len(cards) or 1), "--loglevel", "WARNING"]
-    return command, {**env, "CUDA_VISIBLE_DEVICES": ",".join(cards)} if cards else env
+    return command, {**env, "CUDA_VISIBLE_DEVICES": ",".join(cards)} if cards or queue == "gpu.cpu" else env
 
 
 def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str]) -> None:

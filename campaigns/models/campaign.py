@@ -45,6 +45,9 @@ class Campaign(models.Model):
     problem_files = models.JSONField()
     problem_sha256 = models.CharField(max_length=64)
     backend = models.CharField(max_length=20)
+    start_backend = models.CharField(
+        max_length=20, blank=True, default="", help_text="What the start kernel is written in; empty: in the backend"
+    )
     start_files = models.JSONField(help_text="The kernel that the search begins from: path → text")
     baseline = models.CharField(max_length=50)
     hardware = models.CharField(max_length=50, default="cpu", help_text="Evaluations go to the queue gpu.<hardware>")
@@ -106,7 +109,7 @@ class Campaign(models.Model):
         return f"gpu.{self.hardware}"
 
     def start_candidate(self) -> CandidateSource:
-        return CandidateSource(backend=self.backend, files=self.start_files)
+        return CandidateSource(backend=self.start_backend or self.backend, files=self.start_files)
 
     def incumbent_candidate(self) -> CandidateSource:
         """The best kernel so far, or the start kernel."""

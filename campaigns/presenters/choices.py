@@ -10,6 +10,7 @@ from django.conf import settings
 
 from autoresearch_web.local.hardware import local_kinds
 from campaigns import catalog
+from campaigns.harness.candidate import starts
 from campaigns.harness.problem import Problem, ProblemError, load_problem, read_folder
 from campaigns.models import Campaign
 from campaigns.proposers import registry
@@ -26,7 +27,8 @@ class ProblemChoice:
     name: str
     title: str
     summary: str = ""
-    backends: list[str] = field(default_factory=list)
+    backends: list[tuple[str, str]] = field(default_factory=list)
+    """Each with the backend of the kernel that a campaign in it starts from."""
     baselines: list[tuple[str, str]] = field(default_factory=list)
     devices: list[str] = field(default_factory=list)
     visible: int = 0
@@ -52,7 +54,7 @@ def from_problem(found: Problem) -> ProblemChoice:
         name=found.name,
         title=found.title or found.name,
         summary=found.summary,
-        backends=list(found.start),
+        backends=list(starts(found).items()),
         baselines=[(name, spec.title or name) for name, spec in found.baselines.items()],
         devices=sorted({workload.device for workload in found.workloads}),
         visible=len(found.workloads) - hidden,

@@ -63,3 +63,12 @@ def test_no_noise_band_is_believed_below_one_per_cent():
 def test_more_rounds_are_of_no_use_when_the_upper_bound_is_inside_the_noise():
     assert hopeless(ratio(0.99, 1.005), None)
     assert not hopeless(ratio(0.99, 1.2), None)
+
+
+def test_a_band_that_one_disturbed_round_made_wide_does_not_end_a_comparison():
+    """As measured on an H200: a gain of 1 %, six rounds, and an A/A pair with one round beside the others."""
+    over, noise = Ratio(value=1.0097, lo=1.0059, hi=1.0125), Ratio(value=1.0022, lo=0.9969, hi=1.0143)
+    assert not clears(over, noise, floor=0.0025)
+    assert not hopeless(over, noise, floor=0.0025)
+    same, quiet = Ratio(value=1.0003, lo=0.9969, hi=1.0037), Ratio(value=0.9991, lo=0.9951, hi=1.0031)
+    assert hopeless(same, quiet, floor=0.0025)

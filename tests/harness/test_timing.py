@@ -39,6 +39,16 @@ def test_a_slower_candidate_is_reverted_early_and_not_confirmed():
     assert timing.evidence["stopped"] == "clearly slower"
 
 
+def test_an_incumbent_may_be_written_in_another_language():
+    """A campaign in a language without a start kernel of its own begins from the PyTorch one."""
+    start = load_candidate(CENTRE / "start" / "kernel.py", "torch")
+
+    found, judgement = judged(named("faster.cpp"), incumbent=start)
+
+    assert judgement.verdict == "kept", judgement.reason
+    assert found.over_incumbent.lo > 1
+
+
 def test_a_copy_of_the_incumbent_is_not_kept():
     start = load_candidate(CENTRE / "start" / "kernel.cpp")
     text = "// a copy\n" + start.files["kernel.cpp"]

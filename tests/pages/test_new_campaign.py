@@ -68,7 +68,7 @@ def test_a_draft_waits(owner):
         ("target_speedup", "nan", "Enter a number"),
         ("hardware", "../x", "A kind is a short word"),
         ("problem", "nothing", "Select a valid choice"),
-        ("backend", "cobol", "no start kernel"),
+        ("backend", "cobol", "no backend"),
         ("baseline", "slow", "no baseline"),
         ("agent", "nobody", "Select a valid choice"),
     ],
@@ -128,3 +128,19 @@ def test_a_broken_problem_is_named_and_takes_the_page_not_down(owner, tmp_path, 
     monkeypatch.setattr("campaigns.catalog.folders", lambda: [tmp_path / "problems"])
     page = owner.get("/campaigns/new").content.decode()
     assert "half cannot be used: problem.toml" in page
+
+
+def test_a_language_without_a_start_kernel_begins_from_the_pytorch_one(owner):
+    owner.post("/campaigns/new", typed(problem="mla_decode", backend="cuda", hardware="h200", baseline=""))
+    campaign = Campaign.objects.get()
+    assert (campaign.backend, campaign.start_candidate().backend) == ("cuda", "torch")
+    assert "def run(" in campaign.start_candidate().files["kernel.py"]
+
+
+def test_a_language_of_the_gpu_is_refused_on_a_cpu_and_the_other_way_round(owner):
+    for backend, hardware in (("cuda", "cpu"), ("cpp", "h200")):
+        page = owner.post("/campaigns/new", typed(backend=backend, hardware=hardware)).content.decode()
+        assert f"and the hardware is {hardware}" in page
+    assert not Campaign.objects.exists()
+    owner.post("/campaigns/new", typed(backend="", hardware="h200"))
+    assert Campaign.objects.get().backend == "triton"

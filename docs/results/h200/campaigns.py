@@ -1,6 +1,6 @@
 """Real campaigns on this host's GPU, one after the other, through the product: its broker, loop, evaluator and judge.
 
-    python3 docs/results/h200/campaigns.py --seconds 280 --out FOLDER [--hardware h200] [--only PROBLEM …]
+    python3 docs/results/h200/campaigns.py --seconds 280 --out FOLDER [--hardware h200] [--only PROBLEM[:BACKEND] …]
 
 For each problem an agent of the kind ``external`` offers the candidates of docs/results/candidates/PROBLEM in the order of
 their names, then turns the declared parameters of the best one until its share of the time is used. What was kept is
@@ -24,7 +24,6 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 CANDIDATES = HERE.parent / "candidates"
 AGENT = "sizes by chance"
-STACK_S = 75.0
 SHARE_S = 38.0
 """A first evaluation of a problem, with its baseline compiled and a confirmation, takes about that."""
 
@@ -57,7 +56,8 @@ def main() -> None:
     parser.add_argument(
         "--base", action="append", default=[], help="of the scenario: eager, compile; both when left out"
     )
-    parser.add_argument("--only", action="append", default=[], metavar="PROBLEM")
+    parser.add_argument("--stack-seconds", type=float, default=75.0, help="kept for the scenario at the end")
+    parser.add_argument("--only", action="append", default=[], metavar="PROBLEM[:BACKEND]")
     parser.add_argument(
         "--order", action="append", default=[], metavar="PROBLEM=04,01", help="these of its candidates, in this order"
     )
@@ -88,7 +88,7 @@ class Run:
         from autoresearch_web.local.hardware import local_kinds
 
         self.options, self.stack, self.deadline = options, stack, deadline
-        self.end_at = deadline - (STACK_S if options.scenario else 5.0)
+        self.end_at = deadline - (options.stack_seconds if options.scenario else 5.0)
         self.hardware = options.hardware or local_kinds()[0]
         self.person = User.objects.get_or_create(username="campaigns")[0]
         self.rows: list[dict[str, Any]] = []
@@ -111,20 +111,24 @@ class Run:
         self.scenario()
         self.write()
 
-    def campaign(self, problem: str, until: float) -> None:
+    def campaign(self, asked: str, until: float) -> None:
         from campaigns import actions, dispatch
         from campaigns.actions import submit
 
+        problem, _, backend = asked.partition(":")
         baseline, idea = PLAN[problem]
         new = actions.NewCampaign(
-            problem=problem, idea=idea, agent="external", backend=self.options.backend, baseline=baseline,
+            problem=problem, idea=idea, agent="external", backend=backend or self.options.backend, baseline=baseline,
             hardware=self.hardware, budget_attempts=self.options.each,
         )  # fmt: skip
         campaign = actions.create(new, self.person)
         self.campaigns.append(campaign)
         actions.start(campaign, self.person)
         began = time.monotonic()
-        print(f"\n{problem}: campaign {campaign.pk}, {until - began:.0f} s, baseline {baseline}", flush=True)
+        print(
+            f"\n{problem}: campaign {campaign.pk} in {campaign.backend}, {until - began:.0f} s, baseline {baseline}",
+            flush=True,
+        )
         for title, source in self.offers(problem, campaign):
             campaign.refresh_from_db()
             if campaign.is_ended or time.monotonic() > until - 5:
@@ -145,8 +149,8 @@ class Run:
         from campaigns.harness.candidate import load_candidate, tunables, with_values
         from campaigns.proposers.replay import title
 
-        kinds = (".py", ".cu") if self.options.backend == "triton" else (f".{self.options.backend}",)
-        found = sorted(p for p in (CANDIDATES / problem).iterdir() if p.suffix in kinds)
+        kind = {"triton": ".py", "cuda": ".cu"}.get(campaign.backend, f".{campaign.backend}")
+        found = sorted(p for p in (CANDIDATES / problem).iterdir() if p.suffix == kind)
         for name, _, numbers in (line.partition("=") for line in self.options.order):
             if name == problem:
                 found = [p for number in numbers.split(",") for p in found if p.name.startswith(number)]
@@ -197,6 +201,7 @@ class Run:
             "problem": campaign.problem,
             "campaign": campaign.pk,
             "hardware": self.hardware,
+            "backend": campaign.backend,
             "baseline": campaign.baseline,
             "seconds": round(seconds, 1),
             "tally": campaign.tally(),
