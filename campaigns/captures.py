@@ -25,8 +25,10 @@ from profiling.capture import PRODUCTS
 from profiling.models import Profile
 
 log = logging.getLogger(__name__)
+OPEN = {"profile": None, "problem": "", "host": ""}
+"""Of a profile that has not come. One that came has a host, also after a person has deleted it."""
 PATIENCE = timedelta(hours=1)
-"""The task of a profile is not sent again: when its worker or the broker ends meanwhile, the page says so after this."""
+"""After this the page says that a profile still waits for a host."""
 
 
 def ask(attempt: Attempt) -> None:
@@ -40,6 +42,37 @@ def ask(attempt: Attempt) -> None:
         dispatch.capture(attempt, roles)
     except Exception:
         log.exception("no profile of %s could be asked for", attempt)
+
+
+def watch() -> None:
+    """Ask again for profiles that were lost with their evaluator or with the broker, ``dispatch.MAX_TRIES`` times in all."""
+    if not settings.PROFILE_KEPT:
+        return
+    quiet = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
+    rows = AttemptProfile.objects.filter(**OPEN, asked_at__lt=quiet).values("attempt")
+    for attempt in Attempt.objects.filter(pk__in=rows).select_related("campaign", "parent"):
+        try:
+            look_after(attempt)
+        except Exception:
+            log.exception("could not look after the profiles of %s", attempt)
+
+
+def look_after(attempt: Attempt) -> None:
+    """Take in traces whose message was lost; ask again where neither traces nor an evaluator nor a message are there."""
+    queue = attempt.campaign.queue
+    if not dispatch.traces_of(attempt.ticket) and dispatch.capture_under_way(attempt.ticket, queue):
+        return
+    missing = list(attempt.profiles.filter(**OPEN))
+    ids, tries = [row.pk for row in missing], max((row.tries for row in missing), default=0)
+    if dispatch.traces_of(attempt.ticket):  # looked at once more: they may have come between the two looks
+        attempt.profiles.filter(pk__in=ids).update(asked_at=timezone.now())
+        dispatch.attach_profiles(attempt.ticket)
+    elif tries >= dispatch.MAX_TRIES:
+        for row in missing:
+            note(attempt, row.role, f"{tries} evaluators were lost while they took it", row.tool)
+    elif attempt.profiles.filter(pk__in=ids, tries=tries).update(tries=tries + 1, asked_at=timezone.now()):
+        log.warning("the profiles of %s were lost with their evaluator; asking again", attempt)
+        dispatch.capture(attempt, sorted({row.role for row in missing}))
 
 
 def known_baseline(attempt: Attempt) -> AttemptProfile | None:
@@ -131,7 +164,9 @@ def side(role: str, row: AttemptProfile | None) -> Side:
         return Side(role, "not profiled")
     if row.profile is None and row.problem:
         return Side(role, f"not profiled: {row.problem}")
+    if row.profile is None and row.host:
+        return Side(role, "deleted")
     if row.profile is None:
-        late = timezone.now() - row.created_at > PATIENCE
-        return Side(role, "not profiled: no host took it up within an hour" if late else "being taken")
+        late = timezone.now() - row.asked_at > PATIENCE
+        return Side(role, "waits for a host, for more than an hour" if late else "being taken")
     return Side(role, row.profile.get_state_display(), row.profile)

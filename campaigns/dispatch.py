@@ -52,6 +52,16 @@ def capture(attempt: Attempt, roles: list[str]) -> None:
     app.send_task("capture", [attempt.ticket, body, roles], queue=attempt.campaign.queue, retry=False)
 
 
+def attach_profiles(ticket: str) -> None:
+    """Say once more that traces lie at the broker."""
+    app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles", retry=False)
+
+
+def capture_under_way(ticket: str, queue: str) -> bool:
+    """Whether an evaluator takes the profiles just now, or the message that asks for them still waits for one."""
+    return bool(broker().exists(f"capture:{ticket}:alive")) or is_waiting(ticket, queue)
+
+
 def traces_of(ticket: str) -> bytes | None:
     traces = broker().get(f"capture:{ticket}:traces")
     return traces.encode() if isinstance(traces, str) else traces

@@ -55,5 +55,6 @@ def check_import(import_id: str) -> None:
 def watch() -> None:
     watching.watch()
     remeasuring.watch()
+    captures.watch()
     hosts.watch()
     jobs.watch()

@@ -61,10 +61,10 @@ def broker() -> redis.Redis:
 
 
 class Sign:
-    """The sign of life of one evaluation, and its ear for a cancellation."""
+    """The sign of life of one evaluation, or of another ``work`` by ticket, and its ear for a cancellation."""
 
-    def __init__(self, ticket: str) -> None:
-        self.ticket = ticket
+    def __init__(self, ticket: str, work: str = "evaluation") -> None:
+        self.key = f"{work}:{ticket}"
         self.state = {"stage": "starting", "detail": "", "host": host_name(), "since": time.time()}
         self.cancelled = threading.Event()
         self.done = threading.Event()
@@ -73,8 +73,8 @@ class Sign:
         self.state = {**self.state, "stage": stage, "detail": detail}
 
     def show(self) -> None:
-        broker().set(f"evaluation:{self.ticket}:alive", json.dumps(self.state), ex=ALIVE_S)
-        if broker().exists(f"evaluation:{self.ticket}:cancelled"):
+        broker().set(f"{self.key}:alive", json.dumps(self.state), ex=ALIVE_S)
+        if broker().exists(f"{self.key}:cancelled"):
             self.cancelled.set()
 
     def keep_showing(self) -> None:
@@ -94,7 +94,7 @@ class Sign:
         finally:
             self.done.set()
             thread.join()
-            broker().delete(f"evaluation:{self.ticket}:alive")
+            broker().delete(f"{self.key}:alive")
 
 
 @app.task(name="evaluate")
@@ -122,7 +122,8 @@ def capture_ticket(ticket: str, request: dict[str, Any], roles: list[str]) -> No
     """Profile what was kept, leave the traces, and say so to the queue that imports them. Once for each ticket."""
     die_with_parent()
     if not broker().exists(f"capture:{ticket}:traces"):
-        parsed = msgspec.convert(request, EvaluationRequest)
-        traces = capturing.capture(parsed, roles)
-        broker().set(f"capture:{ticket}:traces", msgspec.msgpack.encode(traces), ex=KEEP_S)
+        with Sign(ticket, "capture").shown():
+            parsed = msgspec.convert(request, EvaluationRequest)
+            traces = capturing.capture(parsed, roles)
+            broker().set(f"capture:{ticket}:traces", msgspec.msgpack.encode(traces), ex=KEEP_S)
     app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
 
 from profiling.models import Profile
 
@@ -22,6 +23,8 @@ class AttemptProfile(models.Model):
     host = models.CharField(max_length=200, blank=True)
     problem = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    asked_at = models.DateTimeField(default=timezone.now, help_text="When it was last asked of an evaluator")
+    tries = models.PositiveSmallIntegerField(default=1, help_text="Times that it was asked for")
 
     class Meta:
         ordering = ("attempt", "role", "tool")

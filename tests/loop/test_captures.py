@@ -12,7 +12,7 @@ import pytest
 from campaigns import captures, conclusion, progress
 from campaigns.harness.capturing import Trace
 from campaigns.harness.inside.trace import MEASURED
-from campaigns.models import Attempt, Phase
+from campaigns.models import Attempt, AttemptProfile, Phase
 from profiling import importing
 from profiling.models import Profile
 from tests.factories import make_attempt, make_campaign
@@ -64,6 +64,7 @@ def test_traces_become_profiles_that_open_side_by_side(kept, at_broker, client, 
     for profile in Profile.objects.all():
         assert importing.run(str(profile.pk))
     pair = captures.pair(kept)
+    assert not AttemptProfile.objects.filter(**captures.OPEN).exists()
     client.force_login(django_user_model.objects.create_user("ann"))
     page = client.get(kept.get_absolute_url()).content.decode()
     assert pair.compare.replace("&", "&amp;") in page
@@ -115,6 +116,32 @@ def test_the_baseline_is_profiled_once_for_each_campaign_and_host(kept, at_broke
     assert [row.role for row in second.profiles.all()] == ["candidate"]
     baseline = kept.profiles.get(role="baseline").profile
     assert [side.profile for side in captures.pair(second).sides] == [baseline, None]
+
+
+def test_profiles_that_are_lost_with_their_evaluator_are_asked_for_again_but_not_for_ever(kept, at_broker, settings):
+    settings.LOST_AFTER_S = 0
+    for tries in (1, 2, 3):
+        assert {row.tries for row in kept.profiles.all()} == {tries}
+        captures.watch()  # the message waits: nothing is lost
+        assert len(at_broker.lrange(kept.campaign.queue, 0, -1)) == 1
+        at_broker.delete(kept.campaign.queue)  # an evaluator took it …
+        at_broker.set(f"capture:{kept.ticket}:alive", "{}")
+        captures.watch()
+        assert at_broker.llen(kept.campaign.queue) == 0
+        at_broker.delete(f"capture:{kept.ticket}:alive")  # … and died
+        captures.watch()
+    assert at_broker.llen(kept.campaign.queue) == 0
+    words = {side.word for side in captures.pair(kept).sides}
+    assert words == {"not profiled: 3 evaluators were lost while they took it"}
+
+
+def test_traces_whose_message_was_lost_are_taken_in(kept, at_broker, settings):
+    settings.LOST_AFTER_S = 0
+    at_broker.delete(kept.campaign.queue)
+    left(at_broker, kept, trace("candidate", 0), trace("baseline", 7))
+    captures.watch()
+    assert at_broker.llen("profiles") == 1
+    assert at_broker.llen(kept.campaign.queue) == 0
 
 
 def test_a_broker_that_is_gone_costs_the_profile_and_nothing_else(kept, monkeypatch):
