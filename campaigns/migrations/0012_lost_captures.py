@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("campaigns", "0010_signatures_hosts_and_second_measurements"),
+        ("campaigns", "0011_start_in_another_backend"),
     ]
 
     operations = [
