@@ -1,19 +1,23 @@
-"""Problems that are worth nothing, each for its own reason; and one that is worth something."""
+"""Problems that are worth nothing, each for its own reason; and one that is worth something.
+
+What a question finds is tried near at hand (``nearby``); what needs a process, in the sandboxes that users get.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from io import StringIO
 
 import pytest
+import torch
 from django.core.management import CommandError, call_command
 
 from campaigns.harness.errors import Stopped
 from campaigns.harness.problem_check import check_problem
 
 from .conftest import CENTRE, centre_with, checked, needs_sandbox, rules_of
-
-pytestmark = needs_sandbox
+from .nearby import NearDesk
 
 TOML = (CENTRE / "problem.toml").read_text()
 INPUTS = (CENTRE / "inputs.py").read_text()
@@ -32,6 +36,16 @@ def refresh(body: str) -> str:
     return f"{INPUTS}\n\ndef refresh(inputs, axes, generator):\n{body}"
 
 
+@pytest.fixture
+def near(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    monkeypatch.setattr("campaigns.harness.problem_check.check.Desk", NearDesk)
+    with torch.no_grad():
+        yield
+    torch.set_num_threads(threads)
+
+
+@needs_sandbox
 def test_a_good_problem_is_taken_with_its_kernels_and_baseline():
     report = checked(centre_with(), kernels=True)
 
@@ -69,12 +83,10 @@ LONGER = INPUTS.replace('torch.rand(axes["columns"]', 'torch.rand(axes["columns"
     ("rule", "files"),
     [
         ("guess-passes", NEAR_ONE),
-        ("guess-passes", {"reference": reference("    return {'y': 1e-9 * x * w + x.mean(-1, keepdim=True)}\n")}),
         ("guess-passes", {"reference": reference("    return {'y': torch.zeros_like(x)}\n")}),
         ("not-finite", {"reference": reference("    return {'y': torch.log(x) * w}\n")}),
         ("not-finite", {"inputs": INPUTS.replace("* 1e10", "* 1e30"), "reference": OVERFLOWS}),
         ("not-deterministic", {"reference": reference("    return {'y': x * w + torch.rand(1)}\n")}),
-        ("not-deterministic", {"reference": BY_PROCESS}),
         ("not-deterministic", {"inputs": f"{MAKE}    x = torch.randn(r, c)\n{W}{GIVE}"}),
         ("same-draw", {"inputs": ALWAYS_SAME}),
         ("no-influence", {"reference": reference("    return {'y': x - x.mean(-1, keepdim=True)}\n")}),
@@ -87,7 +99,6 @@ LONGER = INPUTS.replace('torch.rand(axes["columns"]', 'torch.rand(axes["columns"
         ("shapes", {"reference": reference("    return {'z': x * w}\n")}),
         ("changes-inputs", {"reference": IN_PLACE}),
         ("reference-fails", {"reference": reference("    raise KeyError('lost')\n")}),
-        ("reference-fails", {"reference": "import os\ndef reference(inputs, axes):\n    os._exit(3)\n"}),
         ("refresh-too-little", {"inputs": LITTLE}),
         ("refresh-too-little", {"inputs": refresh("    return []\n")}),
         ("refresh-names", {"inputs": MISNAMED}),
@@ -96,14 +107,30 @@ LONGER = INPUTS.replace('torch.rand(axes["columns"]', 'torch.rand(axes["columns"
         ("format", {"toml": TOML.replace("sweep", "swep")}),
     ],
 )
-def test_a_worthless_problem_is_refused_for_what_it_is(rule: str, files: dict[str, str]):
+def test_a_worthless_problem_is_refused_for_what_it_is(near: None, rule: str, files: dict[str, str]):
     report = checked(centre_with(**files))
 
     assert rule in [reason.rule for reason in report.reasons], report
     assert all(reason.what and reason.do for reason in report.reasons)
 
 
-def test_an_input_that_matters_at_one_workload_only_is_well():
+@needs_sandbox
+@pytest.mark.parametrize(
+    ("rule", "files"),
+    [
+        ("guess-passes", {"reference": reference("    return {'y': 1e-9 * x * w + x.mean(-1, keepdim=True)}\n")}),
+        ("not-deterministic", {"reference": BY_PROCESS}),
+        ("reference-fails", {"reference": "import os\ndef reference(inputs, axes):\n    os._exit(3)\n"}),
+    ],
+)
+def test_so_it_is_in_its_sandbox(rule: str, files: dict[str, str]):
+    report = checked(centre_with(**files))
+
+    assert rule in [reason.rule for reason in report.reasons], report
+    assert all(reason.what and reason.do for reason in report.reasons)
+
+
+def test_an_input_that_matters_at_one_workload_only_is_well(near: None):
     text = reference(
         "    y = x - x.mean(-1, keepdim=True)\n    return {'y': y * w if axes['rows'] > 1 else y + 0.0 * w}\n"
     )
@@ -111,7 +138,7 @@ def test_an_input_that_matters_at_one_workload_only_is_well():
     assert "no-influence" not in rules_of(centre_with(reference=text))
 
 
-def test_a_part_that_is_fixed_by_design_can_be_said():
+def test_a_part_that_is_fixed_by_design_can_be_said(near: None):
     body = reference("    y = x * w\n    y[:, ::2] = 0.25\n    return {'y': y}\n")
     said = TOML.replace('dtype = "dtype" }]', 'dtype = "dtype", fixed = 0.6 }]')
 
@@ -119,12 +146,13 @@ def test_a_part_that_is_fixed_by_design_can_be_said():
     assert "fixed-output" not in rules_of(centre_with(reference=body, toml=said))
 
 
-def test_the_lower_precision_is_named():
+def test_the_lower_precision_is_named(near: None):
     report = checked(centre_with(toml=TOML.replace("float32 = 1e-5", "float32 = 2e-3")))
 
     assert {r.what.split()[0] for r in report.reasons} == {"tfloat32", "float16"}
 
 
+@needs_sandbox
 def test_a_start_kernel_and_a_baseline_that_are_wrong_are_named():
     wrong = (CENTRE / "start" / "kernel.cpp").read_text().replace("/ columns", "/ (columns + 1)")
     files = {**centre_with(start=wrong)}
@@ -134,6 +162,7 @@ def test_a_start_kernel_and_a_baseline_that_are_wrong_are_named():
     assert "baseline-wrong" in rules_of(files, kernels=True)
 
 
+@needs_sandbox
 def test_a_reference_that_never_ends_is_ended(monkeypatch):
     monkeypatch.setattr("campaigns.harness.problem_check.check.ASK_LIMIT_S", 2.0)
     report = checked(centre_with(reference="def reference(inputs, axes):\n    while True: pass\n"))
@@ -141,6 +170,7 @@ def test_a_reference_that_never_ends_is_ended(monkeypatch):
     assert {reason.rule for reason in report.reasons} == {"too-slow"}
 
 
+@needs_sandbox
 def test_a_check_can_be_stopped():
     with pytest.raises(Stopped):
         check_problem(centre_with(), should_stop=lambda: True)
@@ -153,6 +183,7 @@ def test_a_workload_without_bounds_is_refused_before_it_is_drawn():
     assert [reason.rule for reason in report.reasons] == ["too-large"]
 
 
+@needs_sandbox
 def test_the_command_prints_reasons_and_ends_with_two(tmp_path):
     for path, text in centre_with(reference=reference("    return {'y': torch.zeros_like(x)}\n")).items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
