@@ -64,14 +64,32 @@ class Bench:
 
     def ready(self) -> None:
         """Have both processes up. A dead one is started again."""
-        if self.reference is None or self.reference.closed or self.reference.exited():
-            self._start_reference()
+        self._have_reference()
         if self.baseline is None or self.baseline.channel.closed or self.baseline.channel.exited():
             self._start_baseline()
-        assert self.reference is not None
         assert self.baseline is not None
-        self._trusted(lambda: self.reference.wait_ready(START_LIMIT_S), "reference process")  # type: ignore[union-attr]
+        self._await_reference()
         self._trusted(self.baseline.load, f"baseline {self.baseline_name}")
+
+    def reference_ready(self) -> None:
+        """Have the reference process up, for whom no baseline is asked."""
+        self._have_reference()
+        self._await_reference()
+
+    def _have_reference(self) -> None:
+        if self.reference is None or self.reference.closed or self.reference.exited():
+            self._start_reference()
+
+    def _await_reference(self) -> None:
+        assert self.reference is not None
+        reference = self.reference
+        self._trusted(lambda: reference.wait_ready(START_LIMIT_S), "reference process")
+
+    def turn_to(self, name: str) -> None:
+        """Another baseline in the place of this one. ``ready`` starts it."""
+        if name != self.baseline_name and self.baseline is not None:
+            self.baseline.close()
+        self.baseline_name = name
 
     def _start_reference(self) -> None:
         if self.reference is not None:

@@ -88,7 +88,7 @@ class Session:
         """The reference process, and a place for the inputs."""
         self.bench = Bench(self.problem, self.workload.device, self.problem.default_baseline())
         self.bench.should_stop = self.stop
-        self.bench.ready()
+        self.bench.reference_ready()
         self.stand = self.bench.stand(self.workload, 1)
         self.slot: InputSlot = self.stand.slots[0]
 

@@ -60,7 +60,7 @@ def test_what_a_gpu_mode_kernel_is_given_to_write_into_is_an_output():
     assert [t.name for t in problem.inputs] == ["x", "weight"]
     assert [(t.name, t.shape) for t in problem.outputs] == [("out", ["rows", "width"])]
     assert problem.axes == ["rows", "width"]
-    assert {tuple(w.axes.values()) for w in problem.workloads_on("cuda")} >= {(64, 1024), (4096, 8192)}
+    assert {tuple(w.axes.values()) for w in problem.workloads_on("cuda")} >= {(64, 1024), (1024, 8192)}
 
 
 @needs_sandbox

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from .link import Link
-from .run_torch import load_module
+from .run_torch import imported_torch, load_module
 from .serve import describe
 
 MAX_TENSORS = 128
@@ -17,8 +17,7 @@ MAX_TENSORS = 128
 
 class Host:
     def __init__(self, config: dict[str, Any]) -> None:
-        import torch
-
+        torch = imported_torch()
         torch.set_num_threads(1)
         torch.set_grad_enabled(False)
         self.torch = torch

@@ -9,14 +9,13 @@ import time
 from typing import Any
 
 from .link import Link, map_memory
-from .run_torch import load_module, tensor_at
+from .run_torch import imported_torch, load_module, tensor_at
 from .serve import describe
 
 
 class Host:
     def __init__(self, config: dict[str, Any]) -> None:
-        import torch
-
+        torch = imported_torch()
         torch.set_num_threads(1)
         torch.set_grad_enabled(False)
         self.torch = torch

@@ -134,6 +134,8 @@ class Check:
                 self.failed(failure, workload)
                 if not self.desk or self.desk.channel.closed or workload.name not in prints:
                     self.close()
+                if failure.outcome == "timed_out":  # the larger ones that follow would take longer still
+                    break
         if prints:
             self.seen.conclude(self.problem, self.findings)
         if not prints and not self.findings.reasons:

@@ -8,7 +8,7 @@ from .. import backends, candidate
 from ..accuracy import compare, rms
 from ..bench import Bench
 from ..errors import CandidateError, Infrastructure
-from ..evaluator import evaluate, start_kernel
+from ..evaluator import adopt, evaluate, start_kernel
 from ..memory import as_float64
 from ..problem import Problem
 from ..request import EvaluationRequest
@@ -66,25 +66,35 @@ def _wrong(findings: Findings, name: str, words: str) -> str:
 
 
 def check_baselines(problem: Problem, findings: Findings, progress: Progress, should_stop: Callable[[], bool]) -> None:
-    """On the CPU: those of a GPU are seen by the first evaluation there."""
+    """On the CPU: those of a GPU are seen by the first evaluation there.
+
+    One reference process answers for all; the default baseline comes last, and stays warm for the start kernels.
+    """
     if not problem.workloads_on("cpu"):
         findings.note("the baselines were not checked: all workloads are for a GPU")
         return
-    for name in problem.baselines:
-        progress("baselines", name)
-        findings.kernels[f"baseline {name}"] = _baseline(problem, name, findings, should_stop)
-
-
-def _baseline(problem: Problem, name: str, findings: Findings, should_stop: Callable[[], bool]) -> str:
-    bench = Bench(problem, "cpu", name)
+    bench = Bench(problem, "cpu", problem.default_baseline())
     bench.should_stop = should_stop
+    found: dict[str, str] = {}
+    try:
+        for name in sorted(problem.baselines, key=lambda name: name == problem.default_baseline()):
+            progress("baselines", name)
+            bench.turn_to(name)
+            found[name] = _baseline(problem, bench, findings)
+    except BaseException:
+        bench.close()
+        raise
+    findings.kernels |= {f"baseline {name}": found[name] for name in problem.baselines}
+    adopt(bench)
+
+
+def _baseline(problem: Problem, bench: Bench, findings: Findings) -> str:
+    name = bench.baseline_name
     try:
         bench.ready()
         wrong = [words for w in problem.workloads_on("cpu") if (words := _compare(problem, bench, w.name))]
     except Infrastructure as error:
         wrong = [str(error)]
-    finally:
-        bench.close()
     if not wrong:
         return f"right on {len(problem.workloads_on('cpu'))} workloads"
     findings.refuse(
