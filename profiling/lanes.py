@@ -72,11 +72,31 @@ def parents(depth: Column) -> Column:
 def innermost(start: Column, end: Column, parent: Column, times: Column) -> Column:
     """Index of the innermost nested interval that contains each time, or -1."""
     found = np.searchsorted(start, times, "right") - 1
-    while True:
-        over = (found >= 0) & (end[np.maximum(found, 0)] <= times)
-        if not over.any():
+    over = np.flatnonzero(found >= 0)
+    for _ in range(MAX_LEVELS):
+        if not len(over := over[end[found[over]] <= times[over]]):
             return found
         found[over] = parent[found[over]]
+        over = over[found[over] >= 0]
+    found[over] = first_open(end, parent, found[over], times[over])
+    return found
+
+
+def first_open(end: Column, parent: Column, place: Column, times: Column) -> Column:
+    """The nearest of each interval and those around it that ends after its time, or -1: by jumps over 2ᵏ intervals at once,
+    since broken captures nest as deep as they have ranges."""
+    most = np.iinfo(np.int64).max
+    jumps, reach = [parent], [np.where(parent >= 0, end[np.maximum(parent, 0)], most)]
+    while (jumps[-1] >= 0).any():  # reach: the last end among the intervals that a jump passes, and the one it comes to
+        jump, at = jumps[-1], np.maximum(jumps[-1], 0)
+        reach.append(np.where(jump >= 0, np.maximum(reach[-1], reach[-1][at]), most))
+        jumps.append(np.where(jump >= 0, jump[at], -1))
+    over = np.flatnonzero(end[place] <= times)
+    for jump, last in zip(reversed(jumps), reversed(reach), strict=True):
+        on = over[last[place[over]] <= times[over]]
+        place[on] = jump[place[on]]
+    place[over] = parent[place[over]]
+    return place
 
 
 def union(start: Column, end: Column) -> tuple[Column, Column]:

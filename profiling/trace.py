@@ -121,23 +121,39 @@ class Trace:
         length = self.gpu["end"] - self.gpu["start"]
         rows = np.flatnonzero(self.gpu["nvtx"] >= 0)
         at = self.gpu["nvtx"][rows].astype(np.int64)
-        while len(rows):
-            np.add.at(result["events"], at, 1)
-            np.add.at(result["gpu_ns"], at, length[rows])
-            np.minimum.at(result["first"], at, self.gpu["start"][rows])
-            np.maximum.at(result["last"], at, self.gpu["end"][rows])
-            above = self.nvtx["parent"][at].astype(np.int64)
-            rows, at = rows[above >= 0], above[above >= 0]
+        np.add.at(result["events"], at, 1)
+        np.add.at(result["gpu_ns"], at, length[rows])
+        np.minimum.at(result["first"], at, self.gpu["start"][rows])
+        np.maximum.at(result["last"], at, self.gpu["end"][rows])
+        parent, depth = self.nvtx["parent"].astype(np.int64), self._roots_and_depths[1]
+        order = np.argsort(-depth, kind="stable")
+        for inner in np.split(
+            order, np.flatnonzero(np.diff(depth[order])) + 1
+        ):  # deepest first: all is in them by then
+            above = parent[inner]
+            if len(inner) and above[0] >= 0:
+                np.add.at(result["events"], above, result["events"][inner])
+                np.add.at(result["gpu_ns"], above, result["gpu_ns"][inner])
+                np.minimum.at(result["first"], above, result["first"][inner])
+                np.maximum.at(result["last"], above, result["last"][inner])
         return result
 
     @cached_property
+    def _roots_and_depths(self) -> tuple[Column, Column]:
+        """Per NVTX range its outermost range and the number of those around it, by jumps of doubling length: ranges may be
+        nested as deep as there are ranges."""
+        parent = self.nvtx["parent"].astype(np.int64)
+        root = np.where(parent >= 0, parent, np.arange(len(parent)))
+        depth = (parent >= 0).astype(np.int64)
+        while depth[root].any():
+            depth += depth[root]
+            root = root[root]
+        return root, depth
+
+    @property
     def roots(self) -> Column:
         """The outermost range around each NVTX range."""
-        parent = self.nvtx["parent"].astype(np.int64)
-        roots = np.arange(len(parent))
-        while len(inner := np.flatnonzero(parent[roots] >= 0)):
-            roots[inner] = parent[roots[inner]]
-        return roots
+        return self._roots_and_depths[0]
 
     def root(self, nvtx: int) -> int:
         return int(self.roots[nvtx])
@@ -146,6 +162,6 @@ class Trace:
         """Names from the outermost range to this one."""
         names: list[str] = []
         while nvtx >= 0:
-            names.insert(0, self.store.name(int(self.nvtx["name"][nvtx])))
+            names.append(self.store.name(int(self.nvtx["name"][nvtx])))
             nvtx = int(self.nvtx["parent"][nvtx])
-        return names
+        return names[::-1]

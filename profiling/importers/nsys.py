@@ -29,7 +29,7 @@ from profiling.events import (
 from profiling.importers import nsys_counters
 from profiling.importers.limits import Limits, Progress, Refused
 from profiling.importers.nsys_devices import name_devices, name_owners
-from profiling.importers.nsys_sql import NULL, Export
+from profiling.importers.nsys_sql import NULL, Export, Odd
 from profiling.importers.nsys_sql import Column as Wanted
 from profiling.importers.times import keep_valid, shift_to_origin
 
@@ -117,6 +117,7 @@ class Reader:
         self.export, self.progress, self.limits = export, progress, limits
         self.capture = Capture("nsys-sqlite", names=Names(limits.max_name_chars))
         self.nvtx_share = 0.0
+        self.nvtx_odd: list[Odd] = []
 
     def read(self) -> Capture:
         capture = self.capture
@@ -173,11 +174,25 @@ class Reader:
 
     def _timed(self, name: str, columns: dict[str, Wanted], percent: tuple[int, int], what: str, lane: str) -> Table:
         table = self._table(name, columns, percent, what)
+        self._say_odd_times(name, len(table["start"]), self.export.odd_values(name, ["start", "end"]))
         missing = (table["start"] == NULL) | (table["end"] == NULL)
         if missing.any():
             self.capture.notes.append(f"{int(missing.sum()):,} {what} have no start or no end: left out")
             table = {key: column[~missing] for key, column in table.items()}
         return keep_valid(table, table[lane], what, self.capture.notes)
+
+    def _say_odd_times(self, name: str, rows: int, found: list[Odd]) -> None:
+        """Note what is no time. Where no row has one, this is not what nsys wrote, and the whole file is refused."""
+        said = "; ".join(map(str, found))
+        if any(odd.rows == rows for odd in found):
+            raise Refused(
+                f"an Nsight Systems export whose times are no whole numbers: in {name}, {said} of {rows:,}",
+                "Times are nanoseconds as integers. Export the report again with `nsys export --type sqlite FILE.nsys-rep`, "
+                "and upload that file as it is.",
+                format="nsys-sqlite",
+            )
+        if found:
+            self.capture.notes.append(f"{name}: {said}, where nanoseconds as whole numbers belong")
 
     def _gpu(self) -> list[Table]:
         kernels = self._timed(CUPTI + "KERNEL", KERNEL, (2, 25), "kernels", "stream")
@@ -203,7 +218,9 @@ class Reader:
         export = Export(self.export.path, self.limits)
         try:
             export.register("intern_text", Interned(self.capture.names).__getitem__)
-            return export.integers("NVTX_EVENTS", NVTX, lambda share: setattr(self, "nvtx_share", share))
+            table = export.integers("NVTX_EVENTS", NVTX, lambda share: setattr(self, "nvtx_share", share))
+            self.nvtx_odd = export.odd_values("NVTX_EVENTS", ["start", "end"])
+            return table
         finally:
             export.close()
 
@@ -212,6 +229,7 @@ class Reader:
             wait([ranges], timeout=0.5)
             self.progress(int(57 + 30 * self.nvtx_share), "reading NVTX ranges")
         table = self._counted("NVTX_EVENTS", ranges.result(), "NVTX ranges")
+        self._say_odd_times("NVTX_EVENTS", len(table["start"]), self.nvtx_odd)
         self._name_domains(table)
         wanted = np.isin(table["style"], (NVTX_PUSH_POP, NVTX_START_END, NVTX_MARK)) & (table["start"] != NULL)
         table = {key: column[wanted] for key, column in table.items()}

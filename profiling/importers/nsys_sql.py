@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from profiling.events import Table
+from profiling.events import Table, clean
 from profiling.importers.limits import Limits, Refused
 from profiling.importers.sqlite_pages import Pages, Unusual, Wanted
 
@@ -38,6 +38,20 @@ class Layout:
     keys: frozenset[int]
 
 
+@dataclass(frozen=True)
+class Odd:
+    """Values of a column that are of another type than they should be: how many, and the smallest of them as text."""
+
+    column: str
+    type: str
+    rows: int
+    example: str
+
+    def __str__(self) -> str:
+        shown = "" if self.type == "blob" else f" (such as “{clean(self.example)[:40]}”)"
+        return f"column {self.column} is {self.type} in {self.rows:,} row{'s' * (self.rows != 1)}{shown}"
+
+
 class Export:
     """An open `nsys export` database."""
 
@@ -51,6 +65,7 @@ class Export:
             for pragma in ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "temp_store=MEMORY"):
                 self.connection.execute(f"PRAGMA {pragma}")
             schema = self.connection.execute("SELECT name, type, sql, rootpage FROM sqlite_master").fetchall()
+        self.asked_by_sql: set[str] = set()
         self.others = {str(name): str(kind) for name, kind, *_ in schema if kind != "table"}
         self.tables: dict[str, set[str]] = {}
         self._layouts: dict[str, Layout] = {}
@@ -172,6 +187,7 @@ class Export:
 
         A row at a time through the sqlite3 module costs twice as much: it makes an object of every value.
         """
+        self.asked_by_sql.add(table)
         expected, seen = self._last_rowid(table), 0
         inner = ", ".join(f"{self._expression(table, *column)} AS c{i}" for i, column in enumerate(columns))
         joined = ", ".join(f"CAST(group_concat(c{i}) AS BLOB)" for i in range(len(columns)))
@@ -214,8 +230,33 @@ class Export:
                 name = quoted(column)
                 if "(" in candidate:  # NULL is told in SQL: calling back into Python costs ten times as much
                     return f"CASE WHEN {name} IS NULL THEN {default} ELSE {candidate.partition('(')[0]}({name}) END"
+                if default == NULL:  # a time: what is no whole number is told by ``odd_values``, and not cast into one
+                    return f"CASE WHEN {whole(name)} THEN CAST({name} AS INTEGER) ELSE {default} END"
                 return f"CAST(IFNULL({name}, {default}) AS INTEGER)"
         return f"CAST({default} AS INTEGER)"
+
+    def odd_values(self, table: str, columns: Sequence[str]) -> list[Odd]:
+        """What of ``columns`` is no whole number. Costs nothing for a table whose pages were read: there all are."""
+        if table not in self.asked_by_sql:
+            return []
+        found = []
+        with self.reading(table):
+            for column in (c for c in columns if c in self.tables[table]):
+                name = quoted(column)
+                sql = (
+                    f"SELECT typeof({name}), count(*), CAST(substr(min({name}), 1, 40) AS TEXT) FROM {quoted(table)} NOT INDEXED "
+                    f"WHERE {name} IS NOT NULL AND NOT ({whole(name)}) GROUP BY 1"
+                )
+                found += [Odd(column, *row) for row in self.connection.execute(sql)]
+        return found
+
+
+def whole(name: str) -> str:
+    """SQL: whether a value is a whole number, be it written as text or as a float."""
+    return (
+        f"CASE typeof({name}) WHEN 'integer' THEN 1 WHEN 'real' THEN CAST({name} AS INTEGER) = {name} "
+        f"WHEN 'text' THEN CAST(CAST({name} AS INTEGER) AS TEXT) = {name} ELSE 0 END"
+    )
 
 
 def quoted(name: str) -> str:

@@ -56,3 +56,17 @@ def test_the_innermost_range_is_found_at_every_time() -> None:
     parent = lanes.parents(lanes.nesting_depth(start, end))
     found = lanes.innermost(start, end, parent, np.array([-1, 5, 15, 22, 27, 30, 85, 90, 200]))
     assert found.tolist() == [-1, 0, 2, 1, 0, 3, 0, -1, -1]
+
+
+def test_the_innermost_range_is_found_however_deep_they_nest() -> None:
+    """Ranges that overlap a thousand deep, by the same rule as one that looks at each in turn."""
+    random = np.random.default_rng(3)
+    start = np.sort(random.integers(0, 4000, 3000))
+    end = start + random.integers(1, 3000, 3000)
+    parent = lanes.parents(lanes.nesting_depth(start, end))
+    times = np.sort(random.integers(-5, 8000, 500))
+    for time, found in zip(times.tolist(), lanes.innermost(start, end, parent, times).tolist(), strict=True):
+        place = int(np.searchsorted(start, time, "right")) - 1
+        while place >= 0 and end[place] <= time:
+            place = int(parent[place])
+        assert found == place

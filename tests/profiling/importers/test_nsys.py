@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from profiling.importers.limits import Refused
 from profiling.trace import Trace
 from tests.profiling.captures import PID, THREAD, Export
 
@@ -149,6 +150,32 @@ def test_times_that_were_not_recorded_are_left_out_and_counted(export: Export, i
 def test_a_lone_kernel_at_time_zero_is_real(export: Export, imported: Imported) -> None:
     report, _ = imported(export.kernel("a", 0, 50).kernel("b", 60, 90))
     assert report["kernels"] == 2
+
+
+def test_times_that_are_text_are_named_and_not_read_as_no_kernels(export: Export, imported: Imported) -> None:
+    for second in range(9):
+        export.kernel("a", f"12:00:0{second}", f"12:00:0{second}.5")
+    with pytest.raises(
+        Refused, match=r"KERNEL, column start is text in 9 rows .such as “12:00:00”.; column end"
+    ) as refused:
+        imported(export)
+    assert "as integers" in refused.value.hint
+
+
+def test_some_times_that_are_text_are_counted_and_left_out(export: Export, imported: Imported) -> None:
+    report, _ = imported(export.kernel("a", 10, 20).kernel("b", "soon", 40).kernel("c", 50.0, 60.5))
+    assert report["kernels"] == 1
+    said = next(note for note in report["notes"] if note.startswith("CUPTI"))
+    assert "column start is text in 1 row (such as “soon”); column end is real in 1 row (such as “60.5”)" in said
+
+
+@pytest.mark.parametrize("time", [-(1 << 63) + 1, -(1 << 61), (1 << 63) - 1])
+def test_times_that_no_clock_gives_stretch_nothing(time: int, export: Export, imported: Imported) -> None:
+    for start in range(1000, 9000, 1000):
+        export.kernel("a", start, start + 10)
+    report, _ = imported(export.kernel("b", min(time, 50), max(time, 60)))
+    assert (report["kernels"], report["span_ns"]) == (8, 7010)
+    assert any("1 of 9 kernels last longer than 100 days" in note for note in report["notes"])
 
 
 def test_rows_need_no_order(export: Export, imported: Imported) -> None:
