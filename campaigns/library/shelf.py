@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -9,7 +10,10 @@ from django.utils import timezone
 
 from campaigns.actions import ActionError
 from campaigns.harness.problem import ITEMSIZE_BYTES, Problem, load_problem
-from campaigns.models import Attempt, Decision, Kernel, Review
+from campaigns.models import Attempt, Decision, Kernel, Measurement, Review
+
+MAX_LISTED = 12
+"""Values of an axis in one line of words."""
 
 
 def collect() -> None:
@@ -71,19 +75,15 @@ def entry(kernel: Kernel, problem: Problem) -> dict[str, Any]:
 
 def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any]:
     """The same of any attempt: ``hardware`` is ``cpu`` or the GPU's name."""
-    workloads = {w.name: w for w in problem.workloads}
     tested: dict[str, dict[str, list[int]]] = {}
     points = []
-    for row in attempt.measurements.all():
-        workload = workloads.get(row.workload) or workloads.get(row.workload.partition(", ")[0])  # one of a boundary's
-        if workload is None or row.correct is not True:
-            continue
-        box = tested.setdefault(workload.dtype, {})
+    for row, dtype in right(attempt, problem):
+        box = tested.setdefault(dtype, {})
         for name, value in row.axes.items():
             lo, hi = box.get(name, [value, value])
             box[name] = [min(lo, value), max(hi, value)]
         if row.speedup is not None:
-            points.append({"axes": row.axes, "dtype": workload.dtype, "speedup": row.speedup})
+            points.append({"axes": row.axes, "dtype": dtype, "speedup": row.speedup})
     return {
         "device": "cpu" if hardware == "cpu" else "cuda",
         "hardware": hardware,
@@ -93,6 +93,15 @@ def measured(attempt: Attempt, problem: Problem, hardware: str) -> dict[str, Any
         "tested": tested,
         "points": points,
     }
+
+
+def right(attempt: Attempt, problem: Problem) -> Iterator[tuple[Measurement, str]]:
+    """Each workload on which the attempt was tested and right, with its dtype."""
+    workloads = {w.name: w for w in problem.workloads}
+    for row in attempt.measurements.all():
+        workload = workloads.get(row.workload) or workloads.get(row.workload.partition(", ")[0])  # one of a boundary's
+        if workload is not None and row.correct is True:
+            yield row, workload.dtype
 
 
 def narrowed(approved: dict[str, Any] | None, won: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -105,7 +114,8 @@ def narrowed(approved: dict[str, Any] | None, won: list[dict[str, Any]]) -> dict
 
 
 def served(kernel: Kernel, problem: Problem) -> list[str]:
-    """The range in words, dtype by dtype: for pages and for the package's own documentation."""
+    """The range in words, dtype by dtype, with the shapes in it that were tested: for pages and for the package's own
+    documentation. Between those shapes nothing was measured."""
     lines = []
     told = entry(kernel, problem)
     for dtype, box in sorted(told["tested"].items(), key=lambda item: ITEMSIZE_BYTES[item[0]]):
@@ -113,5 +123,25 @@ def served(kernel: Kernel, problem: Problem) -> list[str]:
         if told["range"] and told["range"]["axis"] in bounds:
             (lo, hi), axis = bounds[told["range"]["axis"]], told["range"]["axis"]
             bounds[axis] = [max(lo, told["range"]["lo"]), min(hi, told["range"]["hi"])]
-        lines.append(f"{dtype}: " + ", ".join(f"{name} {lo:,} to {hi:,}" for name, (lo, hi) in bounds.items()))
+        within = ", ".join(
+            f"{name} {lo:,} to {hi:,}" if lo != hi else f"{name} {lo:,}" for name, (lo, hi) in bounds.items()
+        )
+        axes = [row.axes for row, kind in right(kernel.review.attempt, problem) if kind == dtype]
+        lines.append(f"{dtype}: {within}; {tested_at(bounds, axes)}")
     return lines
+
+
+def tested_at(bounds: dict[str, list[int]], shapes: list[dict[str, int]]) -> str:
+    """ "tested at 3 shapes: tokens 1, 4,096, 65,536": of the shapes within the bounds the values of each axis that varies."""
+    inside = [
+        axes for axes in shapes if all(bounds[name][0] <= value <= bounds[name][1] for name, value in axes.items())
+    ]
+    values = {name: sorted({axes[name] for axes in inside if name in axes}) for name in bounds}
+    told = "; ".join(f"{name} {listed(found)}" for name, found in values.items() if len(found) > 1)
+    return f"tested at {len(inside)} shape{'s' * (len(inside) != 1)}" + (f": {told}" if told else "")
+
+
+def listed(values: list[int]) -> str:
+    shown = values if len(values) <= MAX_LISTED else [*values[: MAX_LISTED - 1], values[-1]]
+    texts = [f"{value:,}" for value in shown]
+    return " · ".join(texts if len(shown) == len(values) else [*texts[:-1], "…", texts[-1]])

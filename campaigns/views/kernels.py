@@ -47,7 +47,7 @@ def row(kernel: Kernel) -> dict[str, Any]:
         "review": kernel.review,
         "attempt": attempt,
         "why_not": kernel.why_not(),
-        "served": served,
+        "served": [line.partition("; ")[::2] for line in served],
         "fallback": attempt.campaign.baseline,
         "baselines": baselines,
     }

@@ -20,6 +20,14 @@ document.addEventListener("htmx:responseError", (event) => {
   const isSentence = event.detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain");
   say(isSentence && responseText ? responseText : `The server refused (${status}). Nothing was changed; load the page again.`, "bad");
 });
+/** What a person has opened in a part that comes anew by itself stays open. */
+let opened = [];
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  opened = [...detail.target.querySelectorAll("details[open][id]:not(.menu)")].map((details) => details.id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
+});
 document.addEventListener("htmx:afterRequest", (event) => {
   const form = event.detail.elt.closest("form[data-clear]");
   if (!form || !event.detail.xhr || event.detail.xhr.status >= 400 || event.detail.xhr.status === 0) return; // a refused text stays

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from campaigns import library
@@ -25,6 +27,7 @@ def test_it_shows_where_a_kernel_serves_and_who_approved_it(browser):
     approved("rmsnorm", range_={"axis": "rows", "lo": 2, "hi": 512})
     page = browser.get("/kernels/").content.decode()
     assert "float32: rows 2 to 512, hidden 1 to 65,537" in page
+    assert re.search(r"tested at \d shapes: rows \d[^<]*; hidden \d", page)
     assert "grace" in page
     assert "in force" in page
 

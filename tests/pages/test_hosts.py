@@ -42,6 +42,18 @@ def test_a_host_says_what_it_is(owner):
         assert told in page
     assert "cannot give: a limit on its memory" in page
     assert "3 waiting" in page
+    assert "by size" not in page
+
+
+def test_the_peaks_of_a_core_are_listed_by_size(owner):
+    peaks = {"copy_bytes_per_s": 19e9, "copy_at_67108864_bytes_per_s": 19e9}
+    peaks |= {"copy_at_16384_bytes_per_s": 4.09e11, "read_at_16384_bytes_per_s": 1.15e11}
+    announce(msgspec.structs.replace(H200, peaks=peaks))
+    page = owner.get("/hosts/").content.decode()
+    rows = page.split("by size")[1].split("</table>")[0]
+    cells = ("16 KiB", "409\u00a0GB/s", "115\u00a0GB/s", "64 MiB", "19\u00a0GB/s", "not measured")
+    places = [rows.index(cell) for cell in cells]
+    assert places == sorted(places)
 
 
 def test_a_change_of_versions_is_shown_with_what_was_before(owner):
