@@ -33,6 +33,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
         ],
         "04-two-warpgroups.cu": [(["b32_h128_t4096"], {"CLUSTERS": [0]})],
         "05-few-heads-by-rows.cu": [(["b1_h16_t32768", "b16_h16_t8192"], {"CLUSTERS": [0, 1], "STAGES": [4, 5]})],
+        "06-chained-kernels.cu": [
+            (["b1_h16_t32768", "b16_h16_t8192"], {"STAGES": [4, 5], "CHAIN": [0, 1]}),
+            (["b32_h128_t4096"], {"AHEAD": [0, 1], "CLUSTERS": [0, 1]}),
+        ],
     },
     "sparse_mla_decode": {
         "01-gather-and-merge.py": [
@@ -45,6 +49,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
         "03-two-warpgroups.cu": [(["b16_h128_t65536_k2048"], {"CLUSTERS": [0]})],
         "04-few-heads-by-rows.cu": [
             (["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"], {"CLUSTERS": [0, 1], "STAGES": [4, 5]})
+        ],
+        "05-gather-together.cu": [
+            (["b16_h128_t65536_k2048"], {"CLUSTERS": [0, 1], "CHAIN": [0, 1]}),
+            (["b1_h128_t32768_k2048", "b32_h16_t8192_k1024"], {"STAGES": [4, 5]}),
         ],
     },
     "moe_grouped_gemm": {
