@@ -12,16 +12,17 @@ from datetime import timedelta
 import msgspec
 from django.conf import settings
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from campaigns import dispatch
-from campaigns.harness.capturing import BASELINE, CANDIDATE, MAX_TRACE_BYTES, Trace
+from campaigns import dispatch, traces
+from campaigns.harness.capturing import BASELINE, CANDIDATE, Trace
 from campaigns.harness.inside.trace import MEASURED
 from campaigns.models import Attempt, AttemptProfile
 from profiling import uploads
-from profiling.capture import PRODUCTS
+from profiling.capture import MAX_TRACE_BYTES, PRODUCTS
 from profiling.models import Profile
 
 log = logging.getLogger(__name__)
@@ -44,13 +45,40 @@ def ask(attempt: Attempt) -> None:
         log.exception("no profile of %s could be asked for", attempt)
 
 
+def open_kept(campaign: int) -> None:
+    """Have the traces that came with an archive imported as profiles, like any upload; without a broker, ``watch`` does."""
+    if not dispatch.answers():
+        return
+    take_in(AttemptProfile.objects.filter(attempt__campaign=campaign))
+
+
+def take_in(rows: QuerySet[AttemptProfile]) -> None:
+    """A profile for each row whose trace is kept and that has none. What cannot be taken now is tried again later."""
+    for row in rows.filter(profile=None).exclude(trace_sha256="").select_related("attempt__campaign"):
+        content = traces.read(row.trace_sha256)
+        mine = AttemptProfile.objects.filter(pk=row.pk, profile=None)
+        if content is None:
+            mine.update(trace_sha256="")
+            continue
+        try:
+            profile, _ = uploads.take(SimpleUploadedFile(name_of(row.attempt, row.role, row.tool), content), None)
+            mine.update(profile=profile, asked_at=timezone.now())
+        except (uploads.NotTaken, OSError) as error:
+            log.warning("%s waits: %s", row, error)
+            mine.update(asked_at=timezone.now())
+
+
 def watch() -> None:
-    """Ask again for profiles that were lost with their evaluator or with the broker, ``dispatch.MAX_TRIES`` times in all."""
+    """Ask again for profiles that were lost with their evaluator or with the broker, ``dispatch.MAX_TRIES`` times in all.
+
+    Also has traces of an archive imported, where whoever took it in was killed before that.
+    """
+    quiet = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
+    take_in(AttemptProfile.objects.filter(asked_at__lt=quiet))
     if not settings.PROFILE_KEPT:
         return
-    quiet = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-    rows = AttemptProfile.objects.filter(**OPEN, asked_at__lt=quiet).values("attempt")
-    for attempt in Attempt.objects.filter(pk__in=rows).select_related("campaign", "parent"):
+    rows = AttemptProfile.objects.filter(**OPEN, asked_at__lt=quiet, attempt__campaign__imported_from__isnull=True)
+    for attempt in Attempt.objects.filter(pk__in=rows.values("attempt")).select_related("campaign", "parent"):
         try:
             look_after(attempt)
         except Exception:
@@ -101,15 +129,35 @@ def attach_one(attempt: Attempt, trace: Trace) -> None:
     if trace.problem or not 0 < len(trace.content) <= MAX_TRACE_BYTES:
         note(attempt, trace.role, trace.problem or "the evaluator sent no trace", trace.tool)
         return
-    ending = PRODUCTS.get(trace.tool, ".json.gz")
-    name = f"{attempt.campaign.title} · attempt {attempt.number} · {trace.role}, {trace.tool}{ending}"
+    name = name_of(attempt, trace.role, trace.tool)
     try:
-        profile, _ = uploads.take(SimpleUploadedFile(uploads.display_name(name), trace.content), None)
+        profile, _ = uploads.take(SimpleUploadedFile(name, trace.content), None)
     except uploads.NotTaken as error:
         note(attempt, trace.role, str(error), trace.tool)
         return
     facts = {"profile": profile, "workload": trace.workload[:200], "host": trace.host[:200], "problem": ""}
+    facts["trace_sha256"] = kept_for_archives(trace)
+    before = attempt.profiles.filter(role=trace.role, tool=trace.tool).values_list("trace_sha256", flat=True).first()
     AttemptProfile.objects.update_or_create(attempt=attempt, role=trace.role, tool=trace.tool, defaults=facts)
+    traces.drop_unnamed(before or "")
+
+
+def name_of(attempt: Attempt, role: str, tool: str) -> str:
+    """What a profile of an attempt is called in the list of all profiles."""
+    ending = PRODUCTS.get(tool, ".json.gz")
+    title = attempt.campaign.title.replace("/", " ")[:120]
+    return uploads.display_name(f"{title} · attempt {attempt.number} · {role}, {tool}{ending}")
+
+
+def kept_for_archives(trace: Trace) -> str:
+    """The sha256 under which the trace is kept; empty where it is not: another tool's may hold an environment."""
+    if trace.tool != traces.TOOL:
+        return ""
+    try:
+        return traces.keep(trace.content)
+    except OSError as error:
+        log.warning("a trace is in no archive, since it could not be stored: %s", error)
+        return ""
 
 
 def note(attempt: Attempt, role: str, problem: str, tool: str = "torch") -> None:
@@ -144,7 +192,7 @@ class Pair:
 
 def pair(attempt: Attempt) -> Pair | None:
     """The profiles of an attempt; None where none was ever asked for."""
-    found = list(attempt.profiles.select_related("profile"))
+    found = list(attempt.profiles.select_related("profile", "attempt__campaign"))
     rows = {row.role: row for row in found if row.tool == "torch"}
     if not rows:
         return None
@@ -164,6 +212,10 @@ def side(role: str, row: AttemptProfile | None) -> Side:
         return Side(role, "not profiled")
     if row.profile is None and row.problem:
         return Side(role, f"not profiled: {row.problem}")
+    if row.profile is None and row.trace_sha256:
+        return Side(role, "waiting for import")
+    if row.profile is None and row.attempt.campaign.imported_from is not None:
+        return Side(role, "deleted, or not in the archive" if row.tool == traces.TOOL else "not in the archive")
     if row.profile is None and row.host:
         return Side(role, "deleted")
     if row.profile is None:

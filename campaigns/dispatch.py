@@ -24,6 +24,14 @@ def broker() -> redis.Redis:
     return redis.Redis.from_url(settings.REDIS_URL)
 
 
+def answers() -> bool:
+    """Whether there is a broker. Sending a message where there is none takes some seconds to fail."""
+    try:
+        return bool(broker().ping())
+    except redis.RedisError:
+        return False
+
+
 def advance(campaign_id: int) -> None:
     app.send_task("campaigns.tasks.advance", [campaign_id], queue="loop")
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 PRODUCTS = {"nsys": ".sqlite", "ncu": ".ncu-rep"}
 """What each tool leaves, by ending."""
+MAX_TRACE_BYTES = 16 << 20
+"""Traces of a few calls have 10 to 900 kB in gzip, reports of nsys and ncu a few MB; this is the most that is kept."""
 
 
 def installed() -> dict[str, str]:

@@ -10,7 +10,7 @@ from campaigns.models import Attempt, Campaign, CardVersion, State
 from campaigns.models.attempt import IN_FLIGHT
 from profiling.models import Region
 
-from . import container
+from . import container, profiled
 from .container import to_json
 from .errors import ArchiveError
 from .people import name_of
@@ -79,7 +79,7 @@ def _campaign(campaign: Campaign, imported: bool) -> Parts:
 
 
 def region_of(campaign: Campaign) -> dict[str, Any] | None:
-    """The marked region in figures and words. The capture itself is not kept by an import, and so is in no archive."""
+    """The marked region in figures and words. Of a capture that a person uploaded nothing else is in an archive."""
     if campaign.imported_from is not None:
         found: dict[str, Any] | None = campaign.imported_from.get("region")
         return found
@@ -101,6 +101,7 @@ def _attempt(attempt: Attempt, ideas: dict[int, int], imported: bool) -> Parts:
     files = _named(f"{folder}/files", attempt.files)
     flags = attempt.flags.order_by("id").select_related("decided_by")
     reviews = attempt.reviews.order_by("seq").select_related("reviewer")
+    profiles, traces = profiled.records_of(attempt, folder)
     record = _with(
         attempt,
         idea=ideas.get(attempt.idea_id) if attempt.idea_id else None,
@@ -109,6 +110,7 @@ def _attempt(attempt: Attempt, ideas: dict[int, int], imported: bool) -> Parts:
         report=f"{folder}/report.json" if attempt.report else None,
         cards=[card_part(card) for card in attempt.cards.order_by("name", "sha256")],
         measurements=[to_record(m) for m in attempt.measurements.order_by("id")],
+        profiles=profiles,
         flags=[_with(f, decided_by=name_of(f.decided_by, imported=imported)) for f in flags],
         reviews=[_with(r, reviewer=name_of(r.reviewer, imported=imported)) for r in reviews],
     )
@@ -116,6 +118,7 @@ def _attempt(attempt: Attempt, ideas: dict[int, int], imported: bool) -> Parts:
     if attempt.report:
         yield f"{folder}/report.json", text_bytes(attempt.report)
     yield from _texts(files, attempt.files)
+    yield from traces.items()
 
 
 def card_part(card: CardVersion) -> str:

@@ -12,7 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils.dateparse import parse_datetime
 
-from campaigns.models import Attempt, Campaign, Event, Flag, Idea, Measurement, Review, Steering
+from campaigns.models import Attempt, AttemptProfile, Campaign, Event, Flag, Idea, Measurement, Review, Steering
 
 from .errors import ArchiveError
 
@@ -21,12 +21,17 @@ LEFT_OUT: dict[type[models.Model], set[str]] = {
     Idea: {"id"},
     Steering: {"id"},
     Attempt: {"id", "claim", "heartbeat_at", "ticket"},  # who works on it at the moment, not what came of it
+    AttemptProfile: {"id", "created_at", "asked_at", "tries"},  # when and how often its host was asked
     Measurement: {"id"},
     Flag: {"id"},
     Review: {"id"},
     Event: {"id"},
 }
-APART: dict[type[models.Model], set[str]] = {Campaign: {"problem_files", "start_files"}, Attempt: {"files", "report"}}
+APART: dict[type[models.Model], set[str]] = {
+    Campaign: {"problem_files", "start_files"},
+    Attempt: {"files", "report"},
+    AttemptProfile: {"trace_sha256"},
+}
 """Fields that are parts of their own, readable with any unzip."""
 
 

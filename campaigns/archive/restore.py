@@ -9,6 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from campaigns import captures, traces
 from campaigns.context.cards import KINDS, Card
 from campaigns.harness import report as reports
 from campaigns.harness.errors import ProblemError
@@ -27,6 +28,7 @@ from campaigns.models import (
     Steering,
 )
 
+from . import profiled
 from .collect import parts_of
 from .container import Archive, from_json
 from .errors import ArchiveError
@@ -48,13 +50,22 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None) -> Camp
         "at": timezone.now().isoformat(),
         "region": archive.json("region.json") if archive.has("region.json") else None,
     }
+    restoring = _Restoring(archive)
     try:
         with transaction.atomic():
-            campaign = _Restoring(archive).campaign(origin)
+            campaign = restoring.campaign(origin)
             compare(archive, campaign)
-    except (DatabaseError, OverflowError, UnicodeEncodeError, RecursionError) as error:
-        raise ArchiveError(f"The archive contradicts itself, and the database refused it: {error}") from None
+    except BaseException as error:
+        restoring.forget_traces()
+        raise _said(error) from None
+    transaction.on_commit(lambda: captures.open_kept(campaign.pk), robust=True)
     return campaign
+
+
+def _said(error: BaseException) -> BaseException:
+    if isinstance(error, (DatabaseError, OverflowError, UnicodeEncodeError, RecursionError)):
+        return ArchiveError(f"The archive contradicts itself, and the database refused it: {error}")
+    return error
 
 
 class _Restoring:
@@ -64,6 +75,12 @@ class _Restoring:
         self.attempts: dict[int, Attempt] = {}
         self.ideas: list[Idea] = []
         self.cards: dict[Any, CardVersion] = {}
+        self.traces: list[str] = []
+        """Kept on the disk, where no rollback removes them."""
+
+    def forget_traces(self) -> None:
+        for sha256 in self.traces:
+            traces.drop_unnamed(sha256)
 
     def campaign(self, origin: dict[str, Any]) -> Campaign:
         also = {"created_by", "incumbent", "problem_files", "start_files"}
@@ -134,7 +151,7 @@ class _Restoring:
         Attempt.objects.bulk_update(self.attempts.values(), ["parent"], batch_size=200)
 
     def attempt_row(self, campaign: Campaign, path: str, record: Any) -> Attempt:
-        also = {"idea", "parent", "files", "report", "cards", "measurements", "flags", "reviews"}
+        also = {"idea", "parent", "files", "report", "cards", "measurements", "flags", "reviews", "profiles"}
         values = from_record(Attempt, record, path, also)
         if values.get("phase") not in (Phase.JUDGED, Phase.DROPPED):
             raise ArchiveError(f"{path}: phase: an archive holds no attempt that is under way.")
@@ -147,6 +164,7 @@ class _Restoring:
         self.below(Measurement, attempt, record.get("measurements"), f"{path}: measurements", None)
         self.below(Flag, attempt, record.get("flags"), f"{path}: flags", "decided_by")
         self.below(Review, attempt, record.get("reviews"), f"{path}: reviews", "reviewer")
+        self.traces += profiled.restore(self.archive, attempt, record.get("profiles", []), f"{path}: profiles")
         return attempt
 
     def below(self, model: Any, attempt: Attempt, value: Any, where: str, person: str | None) -> None:

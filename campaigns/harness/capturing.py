@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from profiling.capture import installed
+from profiling.capture import MAX_TRACE_BYTES, installed
 
 from . import backends
 from .backends import Built
@@ -30,8 +30,6 @@ CANDIDATE, BASELINE = "candidate", "baseline"
 WARM_CALLS, MEASURED_CALLS = 3, 5
 SLOTS = 2
 """Draws of the inputs that the calls take in turn."""
-MAX_TRACE_BYTES = 16 << 20
-"""Traces of a few calls have 10 to 900 kB in gzip, reports of nsys and ncu a few MB; this is the most that is kept."""
 TRACE_LIMIT_S = 240.0
 """The first call of a baseline may compile."""
 

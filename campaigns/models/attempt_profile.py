@@ -22,6 +22,9 @@ class AttemptProfile(models.Model):
     workload = models.CharField(max_length=200, blank=True)
     host = models.CharField(max_length=200, blank=True)
     problem = models.TextField(blank=True)
+    trace_sha256 = models.CharField(
+        max_length=64, blank=True, db_index=True, help_text="The trace that is kept for archives; campaigns/traces.py"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
     asked_at = models.DateTimeField(default=timezone.now, help_text="When it was last asked of an evaluator")
     tries = models.PositiveSmallIntegerField(default=1, help_text="Times that it was asked for")

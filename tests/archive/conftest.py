@@ -5,13 +5,23 @@ import io
 import pytest
 
 from campaigns import archive
+from tests.loop.conftest import at_broker, valkey
 
 from . import samples
 
+__all__ = ["at_broker", "valkey"]
+
+
+@pytest.fixture(autouse=True)
+def own_media(settings, tmp_path_factory):
+    settings.MEDIA_ROOT = tmp_path_factory.mktemp("media")
+
 
 @pytest.fixture
-def rich(db):
-    return samples.rich()
+def rich(db, at_broker):
+    made = samples.rich()
+    samples.profiled(made.attempts.get(number=1))
+    return made
 
 
 @pytest.fixture

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from datetime import timedelta
 
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from campaigns import actions, catalog
+from campaigns import actions, captures, catalog
 from campaigns.context.cards import Card
 from campaigns.harness import candidate, problem, report
+from campaigns.harness.capturing import Trace
+from campaigns.harness.inside.trace import MEASURED
 from campaigns.models import Attempt, Campaign, CardVersion, Event, Flag, Idea, Measurement, Phase, State, Steering
 
 
@@ -122,6 +126,29 @@ def judged(campaign, source, *, number, speedup=2.0, kind="cpu", **fields):
         )
     Campaign.objects.filter(pk=campaign.pk).update(attempt_seq=number)
     return attempt
+
+
+def trace_bytes(at=0):
+    """A trace of torch.profiler as far as an importer looks: five measured calls, names planted."""
+    calls = [
+        {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": 7, "ts": at + n * 10, "dur": dur, "args": args}
+        for n in range(5)
+        for cat, name, pid, dur, args in (
+            ("user_annotation", MEASURED, 1, 5, {}),
+            ("user_annotation", "<script>alert(1)</script>", 1, 4, {}),
+            ("kernel", '" onfocus="alert', 0, 3, {"device": 0, "stream": 7}),
+        )
+    ]
+    return gzip.compress(json.dumps({"schemaVersion": 1, "traceEvents": calls}).encode(), mtime=0)
+
+
+def profiled(attempt, host="box"):
+    """The profiles that a host takes of a kept attempt, as they come in."""
+    row = attempt.measurements.first()
+    for at, role in enumerate(("candidate", "baseline")):
+        trace = Trace(role=role, tool="torch", workload=row.workload, host=host, content=trace_bytes(at))
+        captures.attach_one(attempt, trace)
+    captures.note(attempt, "candidate", "ncu: no <permission> to read counters", "ncu")
 
 
 def approve(attempt, who=None, range_=None):

@@ -5,16 +5,22 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import random
 import struct
 import warnings
 import zipfile
 
 import pytest
+from django.conf import settings
 from django.contrib.auth import get_user_model
 
 from campaigns import archive
 from campaigns.archive import container
-from campaigns.models import Attempt, Campaign
+from campaigns.models import Attempt, AttemptProfile, Campaign
+from profiling.capture import MAX_TRACE_BYTES
+from profiling.models import Profile
+
+from . import samples
 
 pytestmark = pytest.mark.django_db
 
@@ -49,11 +55,17 @@ def edited(exported, path, change):
     return packed(parts)
 
 
+def there():
+    """All that a refused import must leave as it was, the files included."""
+    rows = [m.objects.count() for m in (Campaign, Attempt, AttemptProfile, Profile, get_user_model())]
+    return rows, sorted(p for p in settings.MEDIA_ROOT.rglob("*") if p.is_file())
+
+
 def refused(data, reason):
-    before = Campaign.objects.count(), Attempt.objects.count(), get_user_model().objects.count()
+    before = there()
     with pytest.raises(archive.ArchiveError, match=reason):
         archive.restore(io.BytesIO(data), "x.zip", None)
-    assert (Campaign.objects.count(), Attempt.objects.count(), get_user_model().objects.count()) == before
+    assert there() == before
 
 
 def test_a_tampered_part(exported):
@@ -61,6 +73,19 @@ def test_a_tampered_part(exported):
     kernel = "attempts/00001/files/kernel.cpp"
     parts[kernel] = parts[kernel].replace(b"sum", b"mus")
     refused(packed(parts, sign=False), f"{kernel}: not what the manifest says")
+
+
+def test_a_trace_that_was_changed(exported):
+    part = "attempts/00001/profiles/candidate-torch.json.gz"
+    changed = {**contents(exported), part: samples.trace_bytes(9)}
+    refused(packed(changed, sign=False), f"{part}: (not what|its size)")
+    refused(packed(changed), "cannot be kept as it is")
+
+
+def test_a_trace_beyond_the_limit(exported):
+    part = "attempts/00001/profiles/candidate-torch.json.gz"
+    large = {**contents(exported), part: random.Random(0).randbytes(MAX_TRACE_BYTES + 1)}
+    refused(packed(large), "a trace could not be kept")
 
 
 def test_a_damaged_part(exported):
@@ -180,6 +205,9 @@ def test_a_zip_of_something_else():
     refused(packed({"readme.txt": b"hi"}, sign=False), "manifest.json: missing")
 
 
+ONE = "attempts/00001/attempt.json"
+
+
 @pytest.mark.parametrize(("path", "change", "reason"), [
     ("campaign.json", lambda r: r.update(state="running"), "no campaign that runs"),
     ("campaign.json", lambda r: r.update(title="x" * 201), "title: .*at most 200"),
@@ -195,16 +223,28 @@ def test_a_zip_of_something_else():
     ("campaign.json", lambda r: r.update(incumbent=99), "there is no attempt 99"),
     ("campaign.json", lambda r: r["problem_files"].update({"x.py": "/etc/passwd"}), "/etc/passwd: missing"),
     ("campaign.json", lambda r: r["problem_files"].pop("problem.toml"), "the problem cannot be read"),
-    ("attempts/00001/attempt.json", lambda r: r.update(phase="evaluating"), "no attempt that is under way"),
-    ("attempts/00001/attempt.json", lambda r: r.update(verdict="great"), "verdict: 'great' is none of"),
-    ("attempts/00001/attempt.json", lambda r: r.update(idea=0), "there is no idea 0"),
-    ("attempts/00001/attempt.json", lambda r: r.update(number=2), "contradicts itself|cannot be kept"),
-    ("attempts/00001/attempt.json", lambda r: r.update(speedup="2"), "speedup: a str where a FloatField"),
-    ("attempts/00001/attempt.json", lambda r: r["reviews"][0].update(range={"axis": "rows"}), "range: .*lo"),
-    ("attempts/00001/attempt.json", lambda r: r["measurements"][0].update(axes={"rows": "x"}), "axes: .*int"),
-    ("attempts/00001/attempt.json", lambda r: r["reviews"].append(r["reviews"][0]), "contradicts itself"),
-    ("attempts/00001/attempt.json", lambda r: r.update(report="attempts/00001/files/kernel.cpp"), "no report"),
-    ("attempts/00001/attempt.json", lambda r: r.update(cards=["cards/hardware/x/y.md"]), "missing"),
+    (ONE, lambda r: r.update(phase="evaluating"), "no attempt that is under way"),
+    (ONE, lambda r: r.update(verdict="great"), "verdict: 'great' is none of"),
+    (ONE, lambda r: r.update(idea=0), "there is no idea 0"),
+    (ONE, lambda r: r.update(number=2), "contradicts itself|cannot be kept"),
+    (ONE, lambda r: r.update(speedup="2"), "speedup: a str where a FloatField"),
+    (ONE, lambda r: r["reviews"][0].update(range={"axis": "rows"}), "range: .*lo"),
+    (ONE, lambda r: r["measurements"][0].update(axes={"rows": "x"}), "axes: .*int"),
+    (ONE, lambda r: r["reviews"].append(r["reviews"][0]), "contradicts itself"),
+    (ONE, lambda r: r.update(report="attempts/00001/files/kernel.cpp"), "no report"),
+    (ONE, lambda r: r.update(cards=["cards/hardware/x/y.md"]), "missing"),
+    (ONE, lambda r: r.update(profiles={}), "not a list of at most"),
+    (ONE, lambda r: r["profiles"].extend(r["profiles"] * 2), "not a list of at most"),
+    (ONE, lambda r: r["profiles"].append(r["profiles"][0]), "contradicts itself"),
+    (ONE, lambda r: r["profiles"][0].update(role="../../x"), "a profile is of candidate or baseline"),
+    (ONE, lambda r: r["profiles"][0].update(tool="perf"), "a profile is of candidate or baseline"),
+    (ONE, lambda r: r["profiles"][0].update(name="mine.json.gz"), "cannot be kept"),
+    (ONE, lambda r: r["profiles"][0].update(sha256="0" * 64), "cannot be kept"),
+    (ONE, lambda r: r["profiles"][0].update(part="campaign.json"), "cannot be kept|belongs to nothing"),
+    (ONE, lambda r: r["profiles"][0].update(part=["x"]), "part: not a path"),
+    (ONE, lambda r: r["profiles"][0].pop("sha256"), "or none of them"),
+    (ONE, lambda r: r["profiles"][0].update(profile=1), "'profile' is no field"),
+    (ONE, lambda r: r.update(profiles=r["profiles"][1:]), "belongs to nothing"),
     ("events.json", lambda r: r.reverse(), "cannot be kept"),
     ("events.json", lambda r: r.append(7), "not a list of records"),
     ("ideas.json", lambda r: r[0].update(text="a\0b"), "text: a str where"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import gzip
+import json
+import os
 from pathlib import Path
 
 from campaigns.harness import capturing
@@ -24,12 +28,24 @@ def imported(trace: capturing.Trace, folder: Path) -> Trace:
     return Trace(Store(folder / f"store-{trace.role}"))
 
 
+def holds_nothing_of_its_host(trace: capturing.Trace) -> None:
+    """An archive carries the trace: no environment, account, home or name of the machine may be in it."""
+    text = gzip.decompress(trace.content).decode()
+    assert json.loads(text)["host_name"] == "sandbox"
+    own = [getpass.getuser(), str(Path.home()), str(Path.cwd()), *os.environ, *os.environ.values()]
+    words = {
+        word for each in own for word in each.split(os.pathsep) if len(word) > 7 and word not in ("/usr/bin", "C.UTF-8")
+    }
+    assert not [word for word in words if word in text]
+
+
 def test_candidate_and_baseline_are_profiled_with_the_harness_s_phases(tmp_path: Path) -> None:
     """A candidate of C++, which sees torch here only, and the baseline in torch."""
     found = capturing.capture(request_for(named("faster.cpp")), [capturing.CANDIDATE, capturing.BASELINE])
     assert [(t.role, t.tool) for t in found] == [("candidate", "torch"), ("baseline", "torch")]
     assert found[0].workload == found[1].workload != ""
     for trace in found:
+        holds_nothing_of_its_host(trace)
         profile = imported(trace, tmp_path)
         assert select(profile, WARM_UP).occurrences == capturing.WARM_CALLS
         assert select(profile, MEASURED).occurrences == capturing.MEASURED_CALLS

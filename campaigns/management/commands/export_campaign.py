@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management import BaseCommand, CommandError, CommandParser
 
-from campaigns import archive
-from campaigns.models import Campaign
+from campaigns import archive, captures
+from campaigns.models import AttemptProfile, Campaign
 
 
 class Command(BaseCommand):
@@ -28,6 +28,10 @@ class Command(BaseCommand):
             raise CommandError(f"There is no campaign {options['id']}.", returncode=2) from None
         except (archive.ArchiveError, OSError) as error:
             raise CommandError(str(error), returncode=2) from None
+        if taken := AttemptProfile.objects.filter(**captures.OPEN, attempt__campaign=campaign).count():
+            self.stderr.write(
+                f"Not in it: {taken} profiles that a host is still taking. Export again once they are there."
+            )
         size = options["file"].stat().st_size
         result = {"campaign": campaign.pk, "file": str(options["file"]), "bytes": size, "sha256": sha256}
         text = f"Campaign {campaign.pk} is in {options['file']} ({size:,} bytes, sha256 {sha256})."
