@@ -15,12 +15,13 @@ lane() {  # lane NAME CARD SECONDS options of campaigns.py
     --home "/tmp/autoresearch-$name" --seconds "$seconds" --out "$out/$name" "$@"
 }
 {
-  lane a 0 $((left - 60)) --stack-seconds 120 --each 12 \
-    --only mla_decode --only moe_two_of_eight --only lm_head --only rmsnorm
+  lane a 0 $((left - 60)) --stack-seconds 120 --each 6 --order mla_decode=06,05 \
+    --only mla_decode:cuda --only moe_two_of_eight --only lm_head --only rmsnorm
   export CUDA_VISIBLE_DEVICES=0 AUTORESEARCH_HOME=/tmp/autoresearch-a
-  python3 manage.py export_kernels "$out/a" && python3 docs/results/h200/package_check.py "$out"/a/*.whl --seconds 40
+  python3 manage.py export_kernels /tmp/autoresearch-package &&
+    python3 docs/results/h200/package_check.py /tmp/autoresearch-package/*.whl --seconds 40
 } > "$out/a.log" 2>&1 &
-lane b 1 "$left" --scenario "" --each 12 --only softmax --only sparse_mla_decode:cuda --only moe_grouped_gemm \
-  --only matmul_bias_gelu --only layernorm_residual --only mla_decode:cuda --only swiglu > "$out/b.log" 2>&1 &
+lane b 1 "$left" --scenario "" --each 12 --order sparse_mla_decode=05,04 --only softmax --only sparse_mla_decode:cuda \
+  --only moe_grouped_gemm --only matmul_bias_gelu --only layernorm_residual --only swiglu > "$out/b.log" 2>&1 &
 wait
 cat "$out/a.log" "$out/b.log"
