@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, MutableMapping
 from io import BytesIO
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import SplitResult, quote, urlsplit
 
 from django.conf import settings
 from django.contrib.auth import get_user, login
@@ -37,11 +37,18 @@ class LoginRequiredMiddleware:
         if request.user.is_authenticated or request.path.startswith(PUBLIC):
             return self.get_response(request)
         if request.headers.get("HX-Request"):
-            return HttpResponse(status=401, headers={"HX-Redirect": settings.LOGIN_URL})
+            return HttpResponse(
+                status=401, headers={"HX-Redirect": login_address(urlsplit(request.headers.get("HX-Current-URL", "/")))}
+            )
         if "application/json" in request.headers.get("Accept", ""):
             return HttpResponse('{"error": "not signed in"}', status=401, content_type="application/json")
-        path = request.get_full_path()
-        return redirect(f"/login?next={quote(path, safe='/')}" if len(path) <= MAX_NEXT_CHARS else "/login")
+        return redirect(login_address(urlsplit(request.get_full_path())))
+
+
+def login_address(page: SplitResult) -> str:
+    """Where to sign in, and go back to ``page`` from, whose path alone counts."""
+    path = f"{page.path}?{page.query}" if page.query else page.path
+    return f"/login?next={quote(path, safe='/')}" if len(path) <= MAX_NEXT_CHARS else "/login"
 
 
 def one_time_token(username: str) -> str:

@@ -105,6 +105,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "autoresearch_web.htmx.VaryByHtmx",
 ]
 
 ROOT_URLCONF = "autoresearch_web.urls"

@@ -8,33 +8,63 @@ from typing import Any
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from campaigns import feed, notify
+from campaigns.models import Campaign
 
 PAUSE_S = 0.5
 """Between two messages of news to one page."""
+SIGNED_OUT, GONE = 4403, 4404
+"""Codes with which a socket is closed for good. It is accepted first: a refused one tells a page nothing."""
 
 
-class CampaignConsumer(AsyncJsonWebsocketConsumer):
-    """``/ws/campaigns/<id>?since=<seq>``: every event after ``since``, in order, none lost, none twice."""
+class SignedIn(AsyncJsonWebsocketConsumer):
+    """A socket of somebody who is signed in, until that session signs out, in whichever of its tabs."""
+
+    group = ""
 
     async def connect(self) -> None:
-        self.campaign_id = int(self.scope["url_route"]["kwargs"]["campaign_id"])
-        self.group = notify.group(self.campaign_id)
-        self.sending = asyncio.Lock()
-        if not self.scope["user"].is_authenticated or not await feed.exists(self.campaign_id):
-            await self.close(code=4403)
+        self.session_group = ""
+        if not self.scope["user"].is_authenticated:
+            await self.refuse(SIGNED_OUT)
             return
-        self.last_seq = feed.since(self.scope["query_string"])
-        await self.channel_layer.group_add(self.group, self.channel_name)
+        self.session_group = notify.session_group(self.scope["session"].session_key or "")
+        await self.channel_layer.group_add(self.session_group, self.channel_name)
+        await self.begin()
+
+    async def begin(self) -> None:
+        """Accept, or refuse, and say what is there."""
+        raise NotImplementedError
+
+    async def refuse(self, code: int) -> None:
         await self.accept()
-        await self.catch_up(await feed.latest_seq(self.campaign_id))
+        await self.close(code=code)
 
     async def disconnect(self, code: int) -> None:
-        if hasattr(self, "last_seq"):
-            await self.channel_layer.group_discard(self.group, self.channel_name)
+        for name in (self.group, self.session_group):
+            if name:
+                await self.channel_layer.group_discard(name, self.channel_name)
+
+    async def signed_out(self, message: dict[str, Any]) -> None:
+        await self.close(code=SIGNED_OUT)
+
+
+class CampaignConsumer(SignedIn):
+    """``/ws/campaigns/<id>?since=<seq>``: every event after ``since``, in order, none lost, none twice."""
+
+    async def begin(self) -> None:
+        self.campaign_id = int(self.scope["url_route"]["kwargs"]["campaign_id"])
+        self.sending = asyncio.Lock()
+        if not await feed.exists(self.campaign_id):
+            await self.refuse(GONE)
+            return
+        self.last_seq = feed.since(self.scope["query_string"])
+        self.group = notify.group(self.campaign_id)
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        await self.accept()
+        await self.catch_up()
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """The page asks for what it may have missed; anything else that it says is ignored."""
-        await self.catch_up(await feed.latest_seq(self.campaign_id))
+        await self.catch_up()
 
     async def there_is_more(self, message: dict[str, Any]) -> None:
         await self.catch_up(message["seq"])
@@ -42,29 +72,32 @@ class CampaignConsumer(AsyncJsonWebsocketConsumer):
     async def text(self, message: dict[str, Any]) -> None:
         await self.send_json({"text": message["chunk"], "attempt": message["attempt"]})
 
-    async def catch_up(self, latest: int) -> None:
+    async def catch_up(self, latest: int | None = None) -> None:
         async with self.sending:
-            while (update := await feed.after(self.campaign_id, self.last_seq, latest)) is not None:
-                self.last_seq = update.seq
-                await self.send(text_data=update.text)
+            try:
+                latest = await feed.latest_seq(self.campaign_id) if latest is None else latest
+                while (update := await feed.after(self.campaign_id, self.last_seq, latest)) is not None:
+                    self.last_seq = update.seq
+                    await self.send(text_data=update.text)
+            except Campaign.DoesNotExist:
+                await self.close(code=GONE)
 
 
-class NewsConsumer(AsyncJsonWebsocketConsumer):
+class NewsConsumer(SignedIn):
     """``/ws/home``, which every page has open: how many kernels wait for review, and, at most twice a second, that something
     changed somewhere. The last change is always told: one that comes during the pause is told after it."""
 
-    async def connect(self) -> None:
-        self.pending: asyncio.Task[None] | None = None
-        self.latest: tuple[int, int] | None = None
-        if not self.scope["user"].is_authenticated:
-            await self.close(code=4403)
-            return
-        await self.channel_layer.group_add(notify.HOME_GROUP, self.channel_name)
+    group = notify.HOME_GROUP
+    pending: asyncio.Task[None] | None = None
+    latest: tuple[int, int] | None = None
+
+    async def begin(self) -> None:
+        await self.channel_layer.group_add(self.group, self.channel_name)
         await self.accept()
         await self.send_json({"waiting": await feed.waiting()})
 
     async def disconnect(self, code: int) -> None:
-        await self.channel_layer.group_discard(notify.HOME_GROUP, self.channel_name)
+        await super().disconnect(code)
         if self.pending is not None:
             self.pending.cancel()
 

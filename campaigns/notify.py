@@ -7,6 +7,7 @@ Celery tasks and views are synchronous. ``async_to_sync(group_send)`` opens a ne
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 import threading
@@ -25,6 +26,11 @@ def group(campaign_id: int) -> str:
 
 
 HOME_GROUP = "home"
+
+
+def session_group(session_key: str) -> str:
+    """All open pages of one signed-in browser. A hash: the key itself would sign in whoever reads it at the broker."""
+    return f"session.{hashlib.sha256(session_key.encode()).hexdigest()[:32]}"
 
 
 def _sender() -> asyncio.AbstractEventLoop:
@@ -53,6 +59,11 @@ def there_is_more(campaign_id: int, seq: int) -> None:
     loop = _sender()
     for name in (group(campaign_id), HOME_GROUP):
         asyncio.run_coroutine_threadsafe(_send(name, message), loop)
+
+
+def signed_out(session_key: str) -> None:
+    """The pages that the session has open hear nothing more."""
+    asyncio.run_coroutine_threadsafe(_send(session_group(session_key), {"type": "signed.out"}), _sender())
 
 
 def text(campaign_id: int, attempt_number: int, chunk: str) -> None:

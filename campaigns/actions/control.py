@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
@@ -88,7 +90,7 @@ def steer(campaign: Campaign, person: User | None, text: str) -> Steering:
 
 def checked(text: str, what: str) -> str:
     text = text.replace("\x00", "").strip()
-    if not text:
+    if not any(unicodedata.category(letter)[0] in "LNPS" for letter in text):  # nothing, or nothing that is drawn
         raise ActionError(f"The {what} is empty. Say it in a sentence.")
     if len(text) > TEXT_LIMIT:
         raise ActionError(f"The {what} has {len(text):,} characters; {TEXT_LIMIT:,} is the limit.")

@@ -27,6 +27,10 @@ class CardError(ValueError):
     """A card that cannot be used. The message says which, why, and what to do."""
 
 
+class CardChanged(CardError):
+    """Somebody else was faster."""
+
+
 class Card(msgspec.Struct, frozen=True, kw_only=True):
     """One card in one version. ``text`` is the whole file, head included."""
 

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from campaigns.models import Attempt, Campaign, CardHead, CardVersion
 
-from .cards import Card, CardError, checked, choose, on_disk
+from .cards import Card, CardChanged, CardError, checked, choose, on_disk
 from .device import card_of
 
 
@@ -70,7 +70,10 @@ def edit(name: str, text: str, *, seen: str, person: User | None, note: str = ""
         head, _ = CardHead.objects.get_or_create(name=name)
         now = current()[0].get(name)
         if (now.sha256 if now else "") != seen:
-            raise CardError(f"{name} was changed since you opened it. Yours is below; open the card again to compare.")
+            raise CardChanged(
+                f"{name} was changed since you opened it. What holds now stands above and is compared with yours below: "
+                "put together what shall hold, then save once more."
+            )
         if now and now.sha256 == card.sha256:
             raise CardError(f"{name}: nothing was changed.")
         if now:

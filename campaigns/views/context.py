@@ -16,11 +16,12 @@ from markdown_it import MarkdownIt
 from autoresearch_web import access
 from campaigns import catalog
 from campaigns.context import library
-from campaigns.context.cards import KINDS, Card, CardError, choose
+from campaigns.context.cards import KINDS, Card, CardChanged, CardError, choose
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.problem import read_folder
 from campaigns.memory import people
 from campaigns.models import CardHead, CardVersion, Lesson
+from campaigns.presenters.diffs import diff_files
 
 from .replies import act_and_tell
 
@@ -97,7 +98,11 @@ def save(request: HttpRequest, name: str) -> HttpResponse:
             return render(
                 request, "context/new.html", {"name": name, "text": typed["text"], "kinds": KINDS}, status=422
             )
-        return render(request, "context/card.html", {**shown(now, None, typed), "editing": True}, status=422)
+        context = {**shown(now, None, typed), "editing": True}
+        if isinstance(error, CardChanged):  # told of it, the same person may well save over it
+            typed["seen"] = now.sha256
+            context["diff"] = {"files": diff_files({name: now.text}, {name: typed["text"].replace("\r\n", "\n")})}
+        return render(request, "context/card.html", context, status=422)
     messages.success(request, "Saved. Proposals from now on read it; attempts made before keep what they saw.")
     return redirect("card", *version.name.split("/"))
 

@@ -111,9 +111,7 @@ def decide(request: HttpRequest, attempt: Attempt, act: Any, done: Callable[[], 
     if not request.headers.get("HX-Request"):
         messages.info(request, said)
         return redirect(address(target))
-    response = show(request, target, {"done": said, "undo": attempt}, partial=True)
-    response["HX-Push-Url"] = address(target)
-    return response
+    return show(request, target, {"done": said, "undo": attempt}, partial=True)
 
 
 def show(
@@ -124,7 +122,7 @@ def show(
     partial: bool = False,
 ) -> HttpResponse:
     against, view = wanted_diff(request)
-    context: dict[str, Any] = {"diff_view": view, "typed": {}, **(extra or {})}
+    context: dict[str, Any] = {"diff_view": view, "typed": {}, "address": address(attempt), **(extra or {})}
     if attempt is not None:
         context |= presenter.candidate(attempt, against, access.person(request))
     else:

@@ -39,6 +39,22 @@ document.addEventListener("htmx:configRequest", (event) => {
   const button = event.detail.triggeringEvent?.submitter;
   if (button?.name && !event.detail.elt.contains(button)) event.detail.parameters[button.name] = button.value;
 });
+/** The second half of a double click is no second decision: by then another candidate may lie under the pointer. */
+document.addEventListener("click", (event) => {
+  if (event.detail < 2 || !event.target.closest("form button:not([type=button]), button[form]")) return;
+  event.preventDefault();
+  event.stopPropagation();
+}, true);
+/** A form of its own page is sent once: a second Enter while the answer is on its way would do all of it again. */
+const AGAIN_MS = 3000;
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.hasAttribute("hx-post") || form.method !== "post") return;
+  const before = Number(form.dataset.sentAt ?? -Infinity);
+  if (performance.now() - before < AGAIN_MS) event.preventDefault();
+  else form.dataset.sentAt = String(performance.now());
+});
+addEventListener("pageshow", () => document.querySelectorAll("form[data-sent-at]").forEach((form) => delete form.dataset.sentAt));
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.activeElement?.closest("details.menu[open]");

@@ -22,6 +22,7 @@ document.addEventListener("keydown", (event) => {
   const found = [...document.querySelectorAll(`[data-key="${CSS.escape(event.key)}"]`)].find((el) => el.checkVisibility());
   if (!found || found.disabled) return;
   event.preventDefault();
+  if (event.repeat && !found.matches("a")) return; // a key that is held down decides once
   press(found);
 });
 

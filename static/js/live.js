@@ -3,13 +3,14 @@
 
 import { Chart } from "./chart.js";
 import { parseRow, placeRow } from "./rows.js";
-import { Socket } from "./socket.js";
+import { GONE, SIGNED_OUT, Socket } from "./socket.js";
 
 const live = document.getElementById("live");
 const table = document.getElementById("attempts");
 const link = document.getElementById("link");
 const chart = new Chart(document.getElementById("chart"), JSON.parse(document.getElementById("points").textContent));
 const texts = new Map();
+const CLOSED = { [SIGNED_OUT]: "signed out: sign in and load the page again", [GONE]: "this campaign is not there any more" };
 const SHOWN_CHARS = 1500;
 const MOST_ROWS = 600;
 let seq = Number(live.dataset.since);
@@ -73,7 +74,7 @@ function take(update) {
 const socket = new Socket(() => `/ws/campaigns/${live.dataset.campaign}?since=${seq}`, {
   onMessage: take,
   onState: (up, code) => {
-    link.textContent = up ? "" : code === 4403 ? "signed out: load the page again" : "connection lost, retrying…";
+    link.textContent = up ? "" : CLOSED[code] ?? "connection lost, retrying…";
   },
 });
 

@@ -18,8 +18,9 @@ async function go(url, push = true) {
     return;
   }
   ahead.clear();
-  window.htmx.swap(place, html, { swapStyle: "innerHTML" });
+  shown = url;
   if (push) history.pushState({}, "", url);
+  window.htmx.swap(place, html, { swapStyle: "innerHTML" });
   arrive();
   fetchAhead();
 }
@@ -44,11 +45,18 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(link.getAttribute("href"));
 });
-addEventListener("popstate", () => go(location.pathname, false));
+/** The address of what is shown. Only a change of it is a step back or forward: a jump within the page is none. */
+let shown = location.pathname;
+addEventListener("popstate", () => location.pathname !== shown && go(location.pathname, false));
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target !== place) return;
   ahead.clear();
   fetchAhead();
+  const address = place.querySelector("[data-address]").dataset.address;
+  if (event.detail.requestConfig && address !== shown) {
+    shown = address; // a decision has brought the next one
+    history.pushState({}, "", address);
+  }
   const problem = place.querySelector("#bar [role=alert]");
   problem ? problem.scrollIntoView({ block: "nearest" }) : arrive();
 });

@@ -3,6 +3,9 @@
 const FIRST_MS = 500;
 const LAST_MS = 15000;
 const DOUBT_MS = 30000;
+/** Codes with which the server closes for good. */
+export const SIGNED_OUT = 4403;
+export const GONE = 4404;
 
 export class Socket {
   /** `address()` is asked at every connection, so that it can name the last event that the page has. */
@@ -32,6 +35,7 @@ export class Socket {
 
   lost(code) {
     this.onState?.(false, code);
+    if (code === SIGNED_OUT || code === GONE) return;
     this.timer = setTimeout(() => this.connect(), this.wait * (0.75 + Math.random() / 2));
     this.wait = Math.min(LAST_MS, this.wait * 1.8);
   }
@@ -44,7 +48,7 @@ export class Socket {
       this.ws.close();
       this.connect();
     } else if (this.ws.readyState === WebSocket.OPEN) this.ws.send("{}");
-    else if (this.ws.readyState !== WebSocket.CONNECTING) {
+    else if (this.ws.readyState !== WebSocket.CONNECTING) { // after a sign-in in another tab, too
       this.wait = FIRST_MS;
       this.connect();
     }

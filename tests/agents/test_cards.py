@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from autoresearch_web.local.hardware import kind_of
 from campaigns import catalog
 from campaigns.context import library
 from campaigns.context.cards import BUNDLED, Card, CardError, checked, choose, read_folder, tokens_about
 from campaigns.context.device import card_of
+from campaigns.harness.gpu.devices import kind_of
 from campaigns.harness.problem import load_problem
 from campaigns.harness.problem import read_folder as read_problem
 from campaigns.harness.report import Host

@@ -226,6 +226,66 @@ def test_the_second_tab_is_told_who_approved_first(site, open_as):
     assert two.is_visible("h1 >> text=the one")
 
 
+def test_a_double_click_and_a_key_held_down_decide_once(site, open_as):
+    site.do("Attempt.objects.all().delete(); c = make_campaign(); [make_attempt(c, 'kept') for _ in range(4)]")
+    page = open_as("owner", "/review/")
+    box = page.locator("#bar button.go:visible").first.bounding_box()
+    page.mouse.move(box["x"] + 9, box["y"] + 9)
+    for count in (1, 2):  # the second one comes when the next candidate has taken the place of the first
+        page.mouse.down(click_count=count)
+        page.mouse.up(click_count=count)
+        page.wait_for_url("**/review/*/")
+    page.wait_for_selector(".notice.kept >> text=attempt 1")
+    decided = "out = list(Review.objects.order_by('pk').values_list('attempt__number', flat=True))"
+    assert site.do(decided) == [1]
+    page.keyboard.down("a")
+    page.wait_for_selector(".notice.kept >> text=attempt 2")
+    page.keyboard.down("a")
+    page.keyboard.up("a")
+    page.wait_for_timeout(500)
+    assert site.do(decided) == [1, 2]
+
+
+def test_back_and_reload_in_the_middle_of_a_review(site, open_as):
+    first, _ = site.do(
+        "Attempt.objects.all().delete(); c = make_campaign(); out = [make_attempt(c, 'kept', title=f'k{i}').pk for i in (1, 2)]"
+    )
+    page = open_as("owner", f"/review/{first}/")
+    page.keyboard.press("a")
+    page.wait_for_selector("h1 >> text=k2")
+    page.go_back()
+    page.wait_for_selector("h1 >> text=k1")
+    assert page.locator("nav").is_visible()
+    page.go_forward()
+    page.wait_for_selector("h1 >> text=k2")
+    page.keyboard.press("r")
+    page.keyboard.type("Half a reason")
+    page.evaluate("document.querySelector('a.skip').click()")
+    page.goto(f"{site.url}/kernels/")
+    page.go_back()
+    page.wait_for_selector("h1 >> text=k2")
+    assert page.locator("nav").is_visible()
+
+
+def test_a_page_hears_nothing_after_its_session_signed_out_elsewhere(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    page.wait_for_function("document.getElementById('link').textContent === ''")
+    other = page.context.new_page()
+    other.faults = []
+    other.goto(f"{site.url}/kernels/")
+    other.click("text=sign out")
+    page.wait_for_selector("#link >> text=signed out", timeout=10000)
+    site.do("make_attempt(c, 'kept')")
+    page.click("button:has-text('Pause')")
+    page.wait_for_url(f"**/login?next=/campaigns/{campaign}/")
+
+
+def test_a_page_of_a_campaign_that_is_deleted_says_so(site, open_as, campaign):
+    page = open_as("owner", f"/campaigns/{campaign}/")
+    site.do("pk = c.pk; Attempt.objects.filter(campaign=c).delete(); c.delete(); notify.there_is_more(pk, 99)")
+    page.wait_for_selector("#link >> text=not there any more", timeout=10000)
+
+
 def test_home_shows_what_has_come_by_itself(site, open_as):
     site.do("Attempt.objects.all().delete(); c = make_campaign(title='Under way')")
     page = open_as("owner", "/")

@@ -49,6 +49,18 @@ def test_ctrl_c_ends_everything(tmp_path):
     assert alive(pids) == []
 
 
+def test_ctrl_c_twice_ends_everything_at_once(tmp_path):
+    own = Product(tmp_path)
+    own.start()
+    pids = own.processes()
+    own.process.send_signal(signal.SIGINT)
+    until(lambda: "ending" in own.output.read_text(), 10, "it ends")
+    own.process.send_signal(signal.SIGINT)
+    own.process.wait(10)
+    until(lambda: not alive(pids), 10, "all its processes are gone")
+    assert not (tmp_path / "up.json").exists()
+
+
 def test_no_orphan_is_left_when_it_is_killed(tmp_path):
     own = Product(tmp_path)
     own.start()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import os
 import signal
-import sys
 from typing import Any
 
 from django.core.management import BaseCommand, CommandError, CommandParser
@@ -9,7 +9,7 @@ from django.core.management import BaseCommand, CommandError, CommandParser
 from autoresearch_web import access
 from autoresearch_web.local.broker import NoBroker
 from autoresearch_web.local.service import prefixed
-from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack
+from autoresearch_web.local.stack import AlreadyRunning, Failed, Stack, state_path
 
 
 class Command(BaseCommand):
@@ -57,8 +57,10 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def end(self, stack: Stack) -> None:
-        if self.asked_to_end:
-            sys.exit(1)
+        if self.asked_to_end:  # a second time: at once; the guard ends what is left
+            prefixed("up", "ended at once")
+            state_path().unlink(missing_ok=True)
+            os._exit(1)
         self.asked_to_end = stack.ending = True
         prefixed("up", "ending …")
         raise SystemExit(0)
