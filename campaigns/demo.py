@@ -1,4 +1,6 @@
-"""The demo: our own capture of an H200, the region that is foolish in it, and a campaign that does something about it."""
+"""The demo: our own capture of an H200, the region that is foolish in it, and a campaign that does something about it.
+
+Beside it, finished campaigns that were recorded on an H200 (``recordings``)."""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.auth.models import User
 
-from campaigns import actions
+from campaigns import actions, dispatch, recordings
 from campaigns.models import Campaign
 from profiling import importing, uploads
 from profiling.models import Profile, Region
@@ -23,15 +25,19 @@ ATTEMPTS = 40
 
 def begin(username: str) -> str:
     """Import the capture, mark the region and start the campaign, unless that was done before. Returns where to look."""
-    known = Campaign.objects.filter(title=TITLE).order_by("-id").first()
-    if known:
-        return known.get_absolute_url()
+    live = Campaign.objects.filter(title=TITLE, imported_from__isnull=True).order_by("-id").first() or start(username)
+    if recordings.files():
+        dispatch.take_recorded(live.pk)
+    return live.get_absolute_url()
+
+
+def start(username: str) -> Campaign:
     person = User.objects.get_or_create(username=username)[0]
     region = mark(capture(person), person)
     new = actions.NewCampaign(title=TITLE, problem="mla_decode", idea=IDEA, budget_attempts=ATTEMPTS, region=region)
     campaign = actions.create(new, person)
     actions.start(campaign, person)
-    return campaign.get_absolute_url()
+    return campaign
 
 
 def capture(person: User) -> Profile:

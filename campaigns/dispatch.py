@@ -40,6 +40,10 @@ def propose(attempt_id: int) -> None:
     app.send_task("campaigns.tasks.propose", [attempt_id], queue="propose")
 
 
+def take_recorded(live: int) -> None:
+    app.send_task("campaigns.tasks.take_recorded", [live], queue="profiles")
+
+
 def draft(asked_id: int, agent: str, options: dict[str, Any]) -> None:
     app.send_task("campaigns.tasks.draft_ideas", [asked_id, agent, options], queue="propose")
 

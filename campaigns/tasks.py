@@ -6,7 +6,7 @@ from typing import Any
 
 from celery import shared_task
 
-from campaigns import captures, conclusion, drafting, hosts, progress, proposing, remeasuring, watching
+from campaigns import captures, conclusion, drafting, hosts, progress, proposing, recordings, remeasuring, watching
 from campaigns.intake import jobs
 from campaigns.scenarios import stacking
 
@@ -49,6 +49,14 @@ def conclude_stack(ticket: str) -> None:
 @shared_task(name="campaigns.tasks.check_import")
 def check_import(import_id: str) -> None:
     jobs.run(import_id)
+
+
+@shared_task(name="campaigns.tasks.take_recorded", bind=True, max_retries=None)
+def take_recorded(self: Any, live: int) -> None:
+    """Import the recorded campaigns, once the ``live`` one has its first verdict or has had its time."""
+    if recordings.in_its_way(live):
+        raise self.retry(countdown=2)
+    recordings.take_in()
 
 
 @shared_task(name="campaigns.tasks.watch")

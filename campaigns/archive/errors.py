@@ -3,3 +3,7 @@ from __future__ import annotations
 
 class ArchiveError(Exception):
     """Refused: the message says which part is wrong, and why. Nothing was written."""
+
+
+class KnownError(ArchiveError):
+    """Nothing is wrong: this very archive was imported before."""

@@ -31,18 +31,21 @@ from campaigns.models import (
 from . import profiled
 from .collect import parts_of
 from .container import Archive, from_json
-from .errors import ArchiveError
+from .errors import ArchiveError, KnownError
 from .people import People
 from .records import from_record, insert
 
 QUIET = (State.DRAFT, State.PAUSED, State.FINISHED, State.STOPPED, State.FAILED)
 
 
-def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None) -> Campaign:
-    """Import an archive. Raises ``ArchiveError``, and then nothing was written."""
+def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None, *, recorded: bool = False) -> Campaign:
+    """Import an archive. Raises ``ArchiveError``, and then nothing was written; ``KnownError`` where it is here already.
+
+    :param recorded: it comes with the product, and pages call it so.
+    """
     archive = Archive(file)
     if known := Campaign.objects.filter(imported_from__sha256=archive.sha256).first():
-        raise ArchiveError(f"This archive was imported before: campaign {known.pk}, {known.title}.")
+        raise KnownError(f"This archive was imported before: campaign {known.pk}, {known.title}.")
     origin = {
         "file": name[:200],
         "sha256": archive.sha256,
@@ -50,6 +53,8 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None) -> Camp
         "at": timezone.now().isoformat(),
         "region": archive.json("region.json") if archive.has("region.json") else None,
     }
+    if recorded:
+        origin["recorded"] = True
     restoring = _Restoring(archive)
     try:
         with transaction.atomic():

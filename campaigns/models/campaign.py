@@ -105,6 +105,11 @@ class Campaign(models.Model):
         return self.state in (State.QUEUED, State.RUNNING)
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether it comes with the product, measured elsewhere."""
+        return self.imported_from is not None and self.imported_from.get("recorded") is True
+
+    @property
     def queue(self) -> str:
         return f"gpu.{self.hardware}"
 

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 
 from autoresearch_web.local.hardware import local_kinds
-from campaigns import money
+from campaigns import demo, money, recordings
 from campaigns.models import UNDECIDED, Attempt, Campaign, Decision, EvaluatorHost, FlagState, Idea, Verdict
 from campaigns.models.evaluator_host import SILENT_AFTER
 
@@ -47,9 +47,15 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
         "open_flags": open_flags(campaign),
         "baseline_title": baseline_title(campaign),
+        "recorded": list(recordings.campaigns()[:6]) if of_demo(campaign) else [],
         "nobody_measures": nobody_measures(campaign),
         **counts,
     }
+
+
+def of_demo(campaign: Campaign) -> bool:
+    """Whether it is the live campaign of the demo: beside it its page names those that were recorded."""
+    return campaign.title == demo.TITLE and campaign.imported_from is None
 
 
 def nobody_measures(campaign: Campaign) -> bool:

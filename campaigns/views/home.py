@@ -8,7 +8,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from campaigns import money
+from campaigns import money, recordings
 from campaigns.hosts import broken
 from campaigns.models import UNDECIDED, Attempt, Campaign, FlagState, ModelCall, State, Verdict
 from campaigns.presenters.chart import sparklines
@@ -17,6 +17,7 @@ from campaigns.presenters.review import waiting
 from profiling.models import Profile
 
 SHOWN = 8
+UNDER_WAY = (State.QUEUED, State.RUNNING, State.PAUSED)
 
 
 @require_safe
@@ -27,18 +28,21 @@ def home(request: HttpRequest) -> HttpResponse:
 
 
 def what_needs_me() -> dict[str, Any]:
-    running = list(with_counts(Campaign.objects.filter(state__in=(State.QUEUED, State.RUNNING, State.PAUSED)))[:20])
-    ended = list(with_counts(Campaign.objects.filter(ended_at__isnull=False)).order_by("-ended_at")[:5])
+    running = list(with_counts(Campaign.objects.filter(state__in=UNDER_WAY, imported_from__isnull=True))[:20])
+    recorded = list(with_counts(recordings.campaigns())[:SHOWN])
+    others = Campaign.objects.filter(ended_at__isnull=False).exclude(pk__in=[one.pk for one in recorded])
+    ended = list(with_counts(others).order_by("-ended_at")[:5])
     return {
         "approvals": waiting().select_related("campaign", "idea")[:SHOWN],
         "broken": broken()[:SHOWN],
         "flagged": flagged()[:SHOWN],
         "running": running,
+        "recorded": recorded,
         "ended": ended,
-        "sparks": sparklines([*running, *ended]),
+        "sparks": sparklines([*running, *recorded, *ended]),
         "hosts": brief(),
         "today": money.spent(ModelCall.objects.filter(at__gte=timezone.now().replace(hour=0, minute=0, second=0))),
-        "profiles": Profile.objects.order_by("-created_at")[:6],
+        "profiles": Profile.objects.filter(taken_for=None).order_by("-created_at")[:6],
         "is_new": not Campaign.objects.exists(),
     }
 

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -16,7 +17,9 @@ PER_PAGE = 50
 
 @require_safe
 def profiles(request: HttpRequest) -> HttpResponse:
+    """What people uploaded comes first: of what evaluators took there may be hundreds."""
     found = Profile.objects.select_related("uploaded_by").defer("summary", "findings")
+    found = found.annotate(by_nobody=Q(uploaded_by=None)).order_by("by_nobody", "-created_at")
     page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "page": page,
