@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from campaigns.harness import candidate
+from campaigns.harness.backends import extension
 from campaigns.harness.backends.cpp import FLAGS
+from campaigns.harness.backends.cuda import FLAGS as CUDA_FLAGS
 from campaigns.harness.problem import Problem, TensorSpec
 from campaigns.models import Kernel
 
@@ -21,8 +23,9 @@ from . import shelf
 RUNTIME = Path(__file__).parent / "runtime"
 BUILD = {
     "cpp": ["g++", *FLAGS],
-    "cuda": ["nvcc", "-std=c++17", "-O3", "-arch=native", "-Xcompiler", "-fPIC", "-shared"],
+    "cuda": ["nvcc", *CUDA_FLAGS, "-gencode=arch=compute_{arch},code=sm_{arch}"],
 }
+"""As the harness builds them. The package puts the GPU's architecture in the place of ``{arch}``."""
 PYTHON = ("torch", "triton")
 Files = dict[str, str]
 
@@ -149,6 +152,8 @@ def _sources(kernel: Kernel) -> dict[str, Any]:
     source = kernel.review.attempt.candidate()
     if kernel.backend not in BUILD and kernel.backend not in PYTHON:
         raise ExportError(f"{kernel}: the backend {kernel.backend} cannot be exported yet. Leave this kernel out.")
+    if kernel.backend == "cuda" and extension.is_extension(source):
+        raise ExportError(f"{kernel}: a torch extension cannot be exported yet. Leave this kernel out.")
     entry = candidate.entry_path(source)  # and that no path leaves its folder
     for path in source.files:
         if not all(re.fullmatch(r"\w[\w.+-]*", part, re.ASCII) for part in path.split("/")):

@@ -225,6 +225,7 @@ class Session:
             self.progress("kernel alone", kernel.label)
             checked, why = self.tried(self.variant(FIRST if not good else "alone", base, (kernel,)))
             if checked is None:
+                self.progress("left out", f"{kernel.operator}: {why}")
                 left_out.append(LeftOut(kernel=kernel.id, operator=kernel.operator, label=kernel.label, why=why))
                 continue
             good.append((kernel, checked))

@@ -7,7 +7,8 @@ import itertools
 import math
 import random
 import secrets
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,8 @@ class GpuBench:
         self.facts: dict[str, Any] = {}
         self.scales: dict[str, dict[str, float]] = {}
         self.baseline_us: dict[str, float] = {}
+        self.baseline_lock = threading.Lock()
+        """The baseline warms up beside the candidate's checks: whoever asks it something, asks alone."""
         self.edge_lists: dict[str, list[str]] = {}
         self.expected_area: Area | None = None
         self.areas: dict[int, Area] = {}
@@ -238,22 +241,40 @@ class GpuBench:
 
     def time_baseline(self, workload: Workload) -> float:
         """Seconds of a warm call of the baseline, on the device, as it says: it is trusted for a limit only."""
-        if workload.name not in self.baseline_us:
-            assert self.baseline is not None
-            slot = f"{workload.name}/0"
-            self.baseline.make_slots(workload, [slot])
-            self.baseline.renew({slot: self.draw()}, [slot], self.scales_of(workload))
-            self.baseline.call([slot], BASELINE_CALL_LIMIT_S)
-            self.baseline_us[workload.name] = self.baseline.call([slot], BASELINE_CALL_LIMIT_S) / 1e3
-        return self.baseline_us[workload.name] / 1e6
+        with self.baseline_lock:
+            if workload.name not in self.baseline_us:
+                assert self.baseline is not None
+                slot = f"{workload.name}/0"
+                self.baseline.make_slots(workload, [slot])
+                self.baseline.renew({slot: self.draw()}, [slot], self.scales_of(workload))
+                self.baseline.call([slot], BASELINE_CALL_LIMIT_S)
+                self.baseline_us[workload.name] = self.baseline.call([slot], BASELINE_CALL_LIMIT_S) / 1e3
+            return self.baseline_us[workload.name] / 1e6
+
+    def warm_baseline(self, workloads: Sequence[Workload]) -> None:
+        """Have the baseline compiled for these, in their order, while other things are looked at. Returns at once.
+
+        What goes wrong is left to ``time_baseline``, which then tries again and raises it.
+        """
+        for workload in workloads:
+            self.scales_of(workload)  # asks the reference process, which is no other thread's
+
+        def warm() -> None:
+            with contextlib.suppress(Exception):  # closed in the middle of it, say: the next evaluation has another
+                for workload in workloads:
+                    self.time_baseline(workload)
+
+        if any(workload.name not in self.baseline_us for workload in workloads):
+            threading.Thread(target=warm, name="warm baseline", daemon=True).start()
 
     def baseline_passes(self, workload: Workload, draw: Draw) -> bool:
         assert self.baseline is not None
         slot = f"{workload.name}/0"
-        self.baseline.make_slots(workload, [slot])
-        self.baseline.renew({slot: draw}, [slot], self.scales_of(workload))
-        self.baseline.call([slot], BASELINE_CALL_LIMIT_S)
-        return self.check(self.baseline, workload, slot).comparison.passed
+        with self.baseline_lock:
+            self.baseline.make_slots(workload, [slot])
+            self.baseline.renew({slot: draw}, [slot], self.scales_of(workload))
+            self.baseline.call([slot], BASELINE_CALL_LIMIT_S)
+            return self.check(self.baseline, workload, slot).comparison.passed
 
     def forget(self, runner: GpuRunner) -> None:
         """A runner is over: the comparing process gives its outputs' memory back."""

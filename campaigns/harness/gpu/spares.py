@@ -20,7 +20,8 @@ LIMITS = Limits(
 )
 START_LIMIT_S = 120.0
 BECOME_LIMIT_S = 120.0
-KEPT = 6
+KEPT = max(4, min(10, os.cpu_count() or 4))
+"""An evaluation takes seven for correctness, engagement and timing, and three to confirm a keep; each is 7 s of importing."""
 SYSTEM_PATHS = ("/sys/bus/pci", "/sys/devices/system/node", "/sbin")
 """What the driver reads to know its GPU, and what Triton asks where the driver's library is."""
 
@@ -60,9 +61,11 @@ class Spares:
             self.waiting.append(GpuChannel(spec(self.gpu)))
 
     def take(self, should_stop: Callable[[], bool], limit_s: float = START_LIMIT_S) -> GpuChannel:
-        """The one that has waited longest, ready. Call ``fill`` when there is time for it."""
+        """The one that has waited longest, ready. Another starts in its place at once: whoever takes several in turn would
+        else wait for the start of each."""
         self.waiting = [channel for channel in self.waiting if not channel.exited()]
         channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
+        self.fill()
         channel.should_stop = should_stop
         channel.wait_ready(limit_s)
         return channel

@@ -45,7 +45,7 @@ def report(
     :raises CandidateFailure: when it takes too long.
     """
     assert evaluation.gpu is not None
-    name, path = tool
+    name, path = tool[0], os.path.realpath(tool[1])  # a link on the way may lead over what the sandbox does not hold
     product = REPORT.with_suffix(capture.PRODUCTS[name])
     out = os.memfd_create("report")
     program = [
@@ -108,11 +108,12 @@ def configuration(
 
 
 def home_of(path: str) -> tuple[str, ...]:
-    """The tool's installation: the folder above the one that its program lies in, and NVIDIA's own beside it."""
-    real = Path(os.path.realpath(path))
-    found = [
-        str(Path(path).parent),
-        str(real.parent.parent if real.parent.name.startswith(("bin", "target")) else real.parent),
-    ]
-    found += ["/opt/nvidia"] if str(real).startswith("/opt/nvidia/") else []
-    return tuple(dict.fromkeys(folder for folder in found if folder not in ("/", "/usr", "/usr/bin", "/bin")))
+    """The tool's installation: the folder above the one that its program lies in, and NVIDIA's own, where a toolkit's
+    ``bin/ncu`` finds the program proper. ``path`` is without links, and /usr is in every sandbox."""
+    real = Path(path)
+    found = [real.parent.parent if real.parent.name.startswith(("bin", "target")) else real.parent, Path("/opt/nvidia")]
+    return tuple(
+        str(folder)
+        for folder in found
+        if folder.is_dir() and not Path("/usr").is_relative_to(folder) and not folder.is_relative_to("/usr")
+    )

@@ -29,9 +29,10 @@ class GpuCorrectness:
         runner = evaluation.gpu_candidate = evaluation.start_gpu("candidate")
         evaluation.start_engaged()
         evaluation.start_warming()
-        evaluation.on_gpu.spares.fill()
         runner.load()
         ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, total_bytes(evaluation.problem, w)))
+        if evaluation.request.mode != "check":
+            evaluation.on_gpu.warm_baseline(ordered)
         evidence: dict[str, Any] = {"draws": DRAWS * SLOTS, "repeats": REPEATS + 1, "edges": {}, "rms_error": {}}
         for done, workload in enumerate(ordered):
             evaluation.progress(self.name, f"workload {done + 1} of {len(ordered)}")

@@ -33,7 +33,8 @@ def load(folder: Path, kernel: dict[str, Any]) -> Run:
 
 
 def _compiled(folder: Path, kernel: dict[str, Any]) -> Run:
-    function = ctypes.CDLL(str(_built(folder, kernel["build"], kernel["entry"]))).run
+    command = [part.replace("{arch}", _architecture()) if "{arch}" in part else part for part in kernel["build"]]
+    function = ctypes.CDLL(str(_built(folder, command, kernel["entry"]))).run
     function.restype = None
     with_stream = kernel["device"] == "cuda"
 
@@ -43,6 +44,14 @@ def _compiled(folder: Path, kernel: dict[str, Any]) -> Run:
         function(*pointers, *map(ctypes.c_int64, axes), *stream)
 
     return run
+
+
+def _architecture() -> str:
+    """As nvcc wants it: from Hopper on with the features of that chip alone (wgmma, setmaxnreg), which ``native`` leaves out."""
+    import torch
+
+    major, minor = torch.cuda.get_device_capability()
+    return f"{major}{minor}{'a' if major >= 9 else ''}"
 
 
 def _stream_of(tensor: Any) -> int:
