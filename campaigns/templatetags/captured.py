@@ -19,6 +19,12 @@ def captured_profiles(attempt: Attempt) -> dict[str, Any]:
     return {"pair": captures.pair(attempt), "attempt": attempt}
 
 
+@register.inclusion_tag("attempts/_taken_for.html")
+def taken_for(profile: Profile) -> dict[str, Any]:
+    """Which attempt a profile shows, and where that ran; nothing of a capture that a person uploaded."""
+    return {"rows": profile.taken_for.select_related("attempt__campaign").order_by("id")[:4]}
+
+
 @register.simple_tag
 def verdicts_of(a: Profile | None, b: Profile | None) -> list[captured.Judged]:
     """What was measured of the kernels in two captures; nothing where these are not of an attempt."""

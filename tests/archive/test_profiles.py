@@ -80,6 +80,9 @@ def test_an_imported_campaign_shows_them_and_compares_them(rich, exported, clien
     compared = client.get(pair.compare)
     assert compared.context["result"]["a"]["occurrences"] == 5
     shown = client.get(pair.sides[1].profile.get_absolute_url())
+    for page in (compared, shown):
+        assert f'href="{one.get_absolute_url()}"' in page.content.decode()
+        assert "Nothing of it was run on this machine." in page.content.decode()
     for page in (compared.content.decode(), shown.content.decode()):
         assert "&quot; onfocus=&quot;alert" in page
         assert '" onfocus="alert' not in page
