@@ -31,7 +31,7 @@ def imported(trace: capturing.Trace, folder: Path) -> Trace:
 def holds_nothing_of_its_host(trace: capturing.Trace) -> None:
     """An archive carries the trace: no environment, account, home or name of the machine may be in it."""
     text = gzip.decompress(trace.content).decode()
-    assert json.loads(text)["host_name"] == "sandbox"
+    assert json.loads(text).get("host_name", "sandbox") == "sandbox"  # which older torch leaves out
     own = [getpass.getuser(), str(Path.home()), str(Path.cwd()), *os.environ, *os.environ.values()]
     words = {
         word for each in own for word in each.split(os.pathsep) if len(word) > 7 and word not in ("/usr/bin", "C.UTF-8")

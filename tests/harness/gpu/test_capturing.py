@@ -18,6 +18,7 @@ from profiling.importers import import_profile
 from profiling.store import Store
 from profiling.trace import Trace
 
+from ..test_capturing import holds_nothing_of_its_host
 from .conftest import HERE, SCALE, needs_gpu, needs_sandbox, request_for
 
 pytestmark = needs_sandbox
@@ -39,6 +40,7 @@ def imported(trace: capturing.Trace, folder: Path) -> Trace:
 
 def test_the_trace_of_a_rehearsal_holds_the_measured_calls(rehearsal: None, tmp_path: Path) -> None:
     (found,) = capturing.capture(request_for(HONEST), [capturing.CANDIDATE])
+    holds_nothing_of_its_host(found)
     assert select(imported(found, tmp_path), MEASURED).occurrences == capturing.MEASURED_CALLS
 
 
@@ -75,6 +77,7 @@ def test_on_a_gpu_every_tool_that_is_installed_profiles_candidate_and_baseline(n
         print(trace.role, trace.tool, trace.problem or f"{len(trace.content):,} bytes")
         assert trace.problem == ""
         if trace.tool == "torch":
+            holds_nothing_of_its_host(trace)
             assert len(select(imported(trace, folder), MEASURED).kernels) >= capturing.MEASURED_CALLS
         else:
             (folder / "file").write_bytes(trace.content)
