@@ -31,11 +31,13 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]  # or a worker of pytest-xdist would set Django up before it comes by here
 
 MEASURING = (
-    *("tests/system/", "tests/browser/", "tests/harness/", "tests/scenarios/"),
+    *("tests/system/", "tests/browser/"),
+    *(f"tests/harness/test_{name}" for name in ("peaks", "ranges", "redteam", "timing", "verdicts", "worker")),
+    *("tests/scenarios/test_measure", "tests/scenarios/test_worker"),
     *("tests/agents/test_system", "tests/api/test_whole_campaign"),
 )
-"""These measure time, or wait for what does."""
-RETRIED = (*MEASURING, "tests/agents/", "tests/api/", "tests/pages/")
+"""These measure time, or wait for what does. Evaluations that only ask whether a candidate is right may run beside them."""
+RETRIED = (*MEASURING, "tests/harness/", "tests/scenarios/", "tests/agents/", "tests/api/", "tests/pages/")
 """These start whole products, browsers and sandboxes: on a machine that others share, one of thousands may be starved. Such a
 test is given two more tries, which the summary shows as "rerun"; a fault fails every time."""
 

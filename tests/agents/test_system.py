@@ -77,9 +77,9 @@ def run(product: Product, *words: str, timeout_s: float = 400) -> dict:
 @pytest.mark.parametrize("words", [("--agent", "anthropic"), ("--agent", "openai", "--endpoint", "local")])
 def test_a_campaign_of_a_model_ends_in_a_kept_kernel_and_counts_every_token(product, models, words):
     before = models.counted()
-    result = run(product, "--idea", "more lanes", *words, "--model", "author", "--attempts", "8", "--option", "tune=2")
+    result = run(product, "--idea", "more lanes", *words, "--model", "author", "--attempts", "4", "--option", "tune=2")
     assert result["state"] == "finished"
-    assert len(result["attempts"]) == 8
+    assert len(result["attempts"]) == 4
     assert result["best"] is not None
     after = models.counted()
     sums = product.rows(
