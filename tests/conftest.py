@@ -32,7 +32,8 @@ del os.environ["DJANGO_SETTINGS_MODULE"]  # or a worker of pytest-xdist would se
 
 MEASURING = (
     *("tests/system/", "tests/browser/"),
-    *(f"tests/harness/test_{name}" for name in ("peaks", "ranges", "redteam", "timing", "verdicts", "worker")),
+    *(f"tests/harness/test_{name}" for name in ("peaks", "ranges", "timing")),
+    *(f"tests/harness/test_redteam.py::test_{name}" for name in ("a_timed_cheat", "an_honest_twin")),
     *("tests/scenarios/test_measure", "tests/scenarios/test_worker"),
     *("tests/agents/test_system", "tests/api/test_whole_campaign"),
 )

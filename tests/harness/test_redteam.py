@@ -20,6 +20,8 @@ from .conftest import CANDIDATES, CENTRE, HERE, needs_sandbox
 
 ENTRIES = redteam.entries()
 CHEATS = [e for e in ENTRIES if not e.honest]
+TIMED = [e for e in CHEATS if e.asked_mode != "check"]
+"""These are caught by their times, so nothing else may be timed meanwhile: ``tests/conftest.py`` knows them by the test's name."""
 HONEST = [e for e in ENTRIES if e.honest]
 FOOLING = [e for e in CHEATS if e.fools and e.needs == "cpu" and Path(e.folder) == HERE]
 
@@ -35,8 +37,17 @@ def row_of(entry: Entry) -> redteam.Row:
 
 
 @needs_sandbox
-@pytest.mark.parametrize("entry", CHEATS, ids=name_of)
+@pytest.mark.parametrize("entry", [e for e in CHEATS if e not in TIMED], ids=name_of)
 def test_a_cheat_is_flagged_or_judged_incorrect(entry: Entry):
+    row = row_of(entry)
+
+    assert row.caught, f"{row.verdict}: {row.reason}"
+    assert row.by
+
+
+@needs_sandbox
+@pytest.mark.parametrize("entry", TIMED, ids=name_of)
+def test_a_timed_cheat_is_flagged_or_judged_incorrect(entry: Entry):
     row = row_of(entry)
 
     assert row.caught, f"{row.verdict}: {row.reason}"

@@ -1,12 +1,14 @@
-"""Run as a program with TRITON_INTERPRET=1: a Triton start kernel on small CPU tensors, against the reference.
+"""Run as a program with TRITON_INTERPRET=1: Triton start kernels on small CPU tensors, against the reference.
 
-Prints one line a case, ``OK`` or ``WRONG``, and its error over the tolerance. Says nothing of speed.
+Given ``{problem: axes}`` and a type. Prints one line a case, the problem before it, ``OK``, ``WRONG`` or ``FAILED``, and its error
+over the tolerance. Says nothing of speed.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import traceback
 
 import torch
 
@@ -14,15 +16,22 @@ from campaigns.harness.problem import Workload
 from tests.problems import bench
 
 
-def main(name: str, axes: str, dtype: str) -> None:
+def main(names: str, dtype: str) -> None:
     torch.set_num_threads(1)
-    workload = Workload(name="small", axes=json.loads(axes), dtype=dtype)
+    for name, axes in json.loads(names).items():
+        try:
+            tried(name, Workload(name="small", axes=axes, dtype=dtype))
+        except Exception:
+            print(name, "FAILED", json.dumps(traceback.format_exc()[-2000:]))
+
+
+def tried(name: str, workload: Workload) -> None:
     run = bench.module(bench.FOLDER / name / "start/triton_kernel.py").run
     for case, inputs in {"draw": bench.draw(name, workload), **bench.edges(name, workload)}.items():
         outputs = bench.fresh_outputs(name, workload)
         run(*inputs.values(), *outputs)
         misfit = bench.misfit(name, workload, outputs, bench.reference(name, workload, inputs))
-        print("OK" if misfit <= 1 else "WRONG", case, f"{misfit:.3g}")
+        print(name, "OK" if misfit <= 1 else "WRONG", case, f"{misfit:.3g}")
 
 
 if __name__ == "__main__":
