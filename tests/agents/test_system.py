@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.conftest import USAGE, Server, submit
-from tests.system.conftest import ROOT, Product, until
+from tests.system.conftest import ROOT, Product, quick_problem, until
 
 pytestmark = pytest.mark.slow
 
@@ -68,8 +68,9 @@ def product(models: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     made.stop()
 
 
-def run(product: Product, *words: str, timeout_s: float = 400) -> dict:
-    done = product.manage("run_campaign", "--problem", "rmsnorm", "--json", *words, timeout_s=timeout_s)
+def run(product: Product, *words: str, problem: str = "", timeout_s: float = 400) -> dict:
+    chosen = problem or quick_problem(product.home)
+    done = product.manage("run_campaign", "--problem", chosen, "--json", *words, timeout_s=timeout_s)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)
 
@@ -132,7 +133,7 @@ def test_no_key_is_in_the_database_the_log_or_an_evaluators_environment(product)
 
 
 def test_a_worker_that_is_killed_while_a_model_thinks_costs_one_proposal(product):
-    words = ("--problem", "rmsnorm", "--idea", "x", "--agent", "anthropic", "--model", "slow")
+    words = ("--problem", quick_problem(product.home), "--idea", "x", "--agent", "anthropic", "--model", "slow")
     process = product.begin("run_campaign", *words, "--attempts", "2", "--ahead", "1", "--json")
     newest = "SELECT count(*) FROM campaigns_attempt WHERE phase = 'proposing' AND claim != ''"
     until(lambda: product.rows(newest)[0][0] >= 1, 60, "a model is asked")
@@ -149,7 +150,7 @@ def test_two_evaluators_stay_busy_while_a_model_takes_twenty_seconds(product):
     second = subprocess.Popen(argv, cwd=ROOT, env={**product.env, "REDIS_URL": redis_url}, start_new_session=True)
     try:
         words = ("--agent", "anthropic", "--model", "slow", "--parallel", "2", "--ahead", "16", "--option", "tune=0")
-        result = run(product, "--idea", "x", *words, "--attempts", "12", timeout_s=500)
+        result = run(product, "--idea", "x", *words, "--attempts", "12", problem="rmsnorm", timeout_s=500)
     finally:
         os.killpg(second.pid, signal.SIGTERM)
         second.wait(60)

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from autoresearch_web.local.guard import kill_sessions, session_of
+from campaigns.catalog import BUNDLED
+from campaigns.harness.problem import read_folder
 from campaigns.harness.sandbox import die_with_parent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +37,21 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+def quick_problem(home: Path) -> str:
+    """RMSNorm with its small workloads only, as a team's own problem: for tests that need verdicts and not what they say."""
+    files = read_folder(BUNDLED / "rmsnorm")
+    head, *workloads = files["problem.toml"].split("[[workloads]]")
+    kept = [
+        text for text in workloads if any(f'"{name}"' in text for name in ("cpu_r64_h1024", "cpu_r7_h5", "cpu_r1_h1"))
+    ]
+    files["problem.toml"] = "[[workloads]]".join([head.replace('name = "rmsnorm"', 'name = "quick"'), *kept])
+    for path, text in files.items():
+        target = home / "problems" / "quick" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return "quick"
 
 
 class Product:
