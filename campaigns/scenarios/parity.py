@@ -19,7 +19,7 @@ def parity(out: NDArray[Any], reference: NDArray[np.float64], t: float) -> Parit
     finite = np.where(np.isfinite(rows), rows, -np.inf)
     same = finite.argmax(-1) == wanted.argmax(-1)
     second, best = np.sort(np.partition(wanted, -2, axis=-1)[:, -2:], axis=-1).T
-    tied = best - second <= 2 * t * (rms(reference) + TINY)
+    tied = best - second <= t * (rms(reference) + TINY)
     wrong = int((~same & ~tied).sum())
     detail = found.detail
     if wrong:
@@ -33,6 +33,7 @@ def parity(out: NDArray[Any], reference: NDArray[np.float64], t: float) -> Parit
         error=found.error,
         tolerance=t,
         passed=found.passed and not wrong,
+        rms_error=rms(np.where(np.isfinite(reference), out - reference, 0.0)) / (rms(reference) + TINY),
         detail=detail,
     )
 
@@ -47,5 +48,6 @@ def joined(parts: list[Parity]) -> Parity:
         error=max(p.error for p in parts),
         tolerance=parts[0].tolerance,
         passed=failed is None,
+        rms_error=max(p.rms_error for p in parts),
         detail=failed.detail if failed else "",
     )

@@ -29,8 +29,9 @@ class StackRequest(msgspec.Struct, frozen=True, kw_only=True):
     scenario: str
     files: dict[str, str]
     kernels: list[StackKernel]
-    bases: tuple[str, ...] = ("eager", "compile")
-    """Ways to run without any kernel. The fastest of them is the true baseline, and what the stack is built on."""
+    bases: tuple[str, ...] = ("pieces", "eager", "compile")
+    """Ways to run without any kernel: with the cache in pieces, as a first draft has it; all at once; by torch.compile. The
+    fastest of them is the true baseline, and what the stack is built on."""
     tried: tuple[str, ...] = ()
     """Ids of the last of ``kernels``: not approved, each not told apart from its incumbent by itself, tried together. One
     for an operator that an earlier kernel serves takes its place."""
@@ -42,6 +43,7 @@ class StackRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Parity(msgspec.Struct, frozen=True, kw_only=True):
     """Logits against a float64 reference: ``error`` is max |out − ref| ÷ (RMS(ref) + |ref|).
 
+    ``rms_error`` is RMS(out − ref) ÷ RMS(ref): over so many values it tells a drift that no single value shows.
     ``ties`` are steps in which the reference's own two best tokens lie closer than the tolerance: they prove nothing.
     """
 
@@ -51,6 +53,7 @@ class Parity(msgspec.Struct, frozen=True, kw_only=True):
     error: float
     tolerance: float
     passed: bool
+    rms_error: float = 0.0
     detail: str = ""
 
 

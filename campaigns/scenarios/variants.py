@@ -15,10 +15,12 @@ MODEL = "model.py"
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to run the step. ``compiled``: what is not a kernel goes through torch.compile."""
+    """One way to run the step. ``compiled``: what is not a kernel goes through torch.compile. ``pieces``: the cache is read in
+    pieces of so many tokens, 0 for all at once."""
 
     who: str
     compiled: bool = False
+    pieces: int = 0
     kernels: tuple[StackKernel, ...] = ()
     skipped: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict, repr=False)
@@ -35,7 +37,7 @@ class Variant:
             files, entry = built_kernel(kernel)
             laid |= {f"{folder}/{path}": data for path, data in files.items()}
             swapped[kernel.operator] = {"folder": folder, "entry": entry, "axes": kernel.axes}
-        stack = {"compile": self.compiled, "swapped": swapped, "skipped": list(self.skipped)}
+        stack = {"compile": self.compiled, "pieces": self.pieces, "swapped": swapped, "skipped": list(self.skipped)}
         laid["stack.json"] = json.dumps(stack).encode()
         return backends.Built(laid, MODEL)
 

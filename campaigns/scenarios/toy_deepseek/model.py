@@ -2,7 +2,8 @@
 
 ``stack.json`` beside it, when it is there, says what is different: ``compile`` (the step through torch.compile),
 ``swapped`` (operator → kernel in a folder of its own), ``skipped`` (operators that do nothing: what the step then takes
-less is their share). Every operator writes its output and returns nothing.
+less is their share), ``pieces`` (so many tokens of the cache at a time, as a first draft of a decoder does). Every
+operator writes its output and returns nothing.
 
 On a GPU the evaluator captures a call as a CUDA graph: nothing in here waits for the device or asks it for a value.
 """
@@ -37,6 +38,21 @@ def mla_decode(q: Tensor, cache: Tensor, out: Tensor) -> None:
     out.copy_(torch.softmax(scores, dim=-1).to(q.dtype) @ cache[..., :LATENT])
 
 
+def mla_decode_in(pieces: int) -> Callable[..., None]:
+    """The cache in pieces of so many tokens, one after the other."""
+
+    def run(q: Tensor, cache: Tensor, out: Tensor) -> None:
+        parts = cache.split(pieces, dim=1)
+        scores = torch.cat([(q @ part.mT).float() for part in parts], dim=-1) * SCALE
+        weights = torch.softmax(scores, dim=-1).to(q.dtype).split(pieces, dim=-1)
+        found = weights[0] @ parts[0][..., :LATENT]
+        for weight, part in zip(weights[1:], parts[1:], strict=True):
+            found = found + weight @ part[..., :LATENT]
+        out.copy_(found)
+
+    return run
+
+
 def moe(x: Tensor, expert: Tensor, share: Tensor, up: Tensor, down: Tensor, y: Tensor) -> None:
     """x [batch, hidden]; expert and share [batch, 2]: which two experts a token takes, and how much of each."""
     gate, value = (up[expert] @ x[:, None, :, None]).squeeze(-1).chunk(2, dim=-1)
@@ -58,7 +74,8 @@ INPUT_COUNT = {"rmsnorm": 2, "mla_decode": 2, "moe": 5, "lm_head": 2}
 
 
 def kernel_from(operator: str, kernel: dict[str, Any]) -> Callable[..., None]:
-    """An approved kernel: a shared object with ``run(inputs…, outputs…, axes…)``, or a Python file with ``run``."""
+    """An approved kernel: a shared object with ``run(inputs…, outputs…, axes…)``, on a GPU then a stream, or a Python file
+    with ``run``."""
     folder = os.path.join(HERE, kernel["folder"])
     path = os.path.join(folder, kernel["entry"])
     if not path.endswith(".so"):
@@ -68,7 +85,8 @@ def kernel_from(operator: str, kernel: dict[str, Any]) -> Callable[..., None]:
     axes = [ctypes.c_int64(value) for value in kernel["axes"]]
 
     def run(*tensors: Tensor) -> None:
-        function(*[ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors], *axes)
+        last = [ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)] if tensors[0].is_cuda else []
+        function(*[ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors], *axes, *last)
 
     return run
 
@@ -100,6 +118,8 @@ def nothing(*tensors: Tensor) -> None:
 class Model:
     def __init__(self, stack: dict[str, Any]) -> None:
         self.operators = dict(OPERATORS)
+        if pieces := stack.get("pieces"):
+            self.operators["mla_decode"] = mla_decode_in(pieces)
         for operator, kernel in stack.get("swapped", {}).items():
             self.operators[operator] = opaque(kernel_from(operator, kernel))
         for operator in stack.get("skipped", []):

@@ -210,7 +210,9 @@ class Run:
             "title": best.title if best else "",
             "workloads": workloads(best) if best else [],
         }
-        if best is not None:
+        if (
+            best is not None and (best.speedup or 0) > 1
+        ):  # what beat the start kernel and no baseline is not worth a name
             try:
                 actions.approve(best, self.person, seen=best.decision_seq, sha256=best.signed_sha256(None))
                 row["approved"] = True

@@ -46,7 +46,7 @@ def main() -> None:
         path = HERE.parent / "candidates" / file
         axes, problem = (
             scenario.axes_of(operator),
-            load_problem(read_folder(ROOT / "campaigns" / "problems" / path.parent.name)),
+            load_problem(read_folder(ROOT / "campaigns" / "problems" / scenario.operators[operator].problem)),
         )
         kernels.append(
             StackKernel(
