@@ -92,6 +92,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     peaks: dict[str, float] = {}
     """Measured ceilings: ``copy_bytes_per_s``, ``fp32_flop_per_s``, …"""
 
+    @property
+    def hardware(self) -> str:
+        """What did the work, by name: the GPU, else the processor."""
+        return self.processor if self.kind == "cpu" else self.kind
+
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     """The second judgement of a would-be keep, in fresh processes with new seeds."""

@@ -68,5 +68,5 @@ def hardware(campaign: Campaign) -> list[str]:
             host = msgspec.json.decode(report, type=_Measured).host
         except msgspec.MsgspecError:
             continue
-        found[f"{host.processor}, host {host.name}"] = None
+        found[f"{host.hardware}, host {host.name}"] = None
     return list(found) or [campaign.hardware]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -117,6 +118,25 @@ def standing(attempt: Any) -> Standing:
 @register.filter
 def flag_state(flag: Any) -> Standing:
     return flag_standing(flag)
+
+
+@register.filter
+def serious(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The flags that warn or block, of what ``flags_of`` gives."""
+    return [item for item in items if item["flag"].severity != "note"]
+
+
+@register.filter
+def notes(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The others: nothing follows from them, and there may be dozens."""
+    return [item for item in items if item["flag"].severity == "note"]
+
+
+@register.filter
+def rules(items: list[dict[str, Any]]) -> str:
+    """Their rules with how often each was met, most often first: ``assembly (37), state``."""
+    counted = Counter(item["flag"].rule for item in items).most_common()
+    return visible(", ".join(f"{rule} ({count})" if count > 1 else rule for rule, count in counted))
 
 
 @register.filter

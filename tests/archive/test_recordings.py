@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 def on_h200(rich, tmp_path, monkeypatch):
     """A folder with one good archive of a campaign that ran on an H200, and one damaged one; the original is gone."""
     one = rich.attempts.get(number=1)
-    host = report.Host(name="rack-7", kind="h200", processor="NVIDIA H200 <b>", versions={}, sandbox="bubblewrap")
+    host = report.Host(name="rack-7", kind="NVIDIA H200 <b>", processor="Xeon", versions={}, sandbox="bubblewrap")
     told = report.encode(msgspec.structs.replace(one.parsed_report(), host=host)).decode()
     Attempt.objects.filter(campaign=rich).exclude(report="").update(report=told, host="rack-7")
     Campaign.objects.filter(pk=rich.pk).update(hardware="h200")

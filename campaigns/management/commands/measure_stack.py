@@ -40,7 +40,7 @@ class Command(BaseCommand):
 
 def table(report: StackReport, others: list[dict[str, str]]) -> str:
     bases = ", ".join(f"{b.name} {b.time_us:,.0f} µs" if b.time_us else f"{b.name}: {b.detail}" for b in report.bases)
-    lines = [f"{report.scenario} on {report.host.processor}. Without kernels: {bases}. True baseline: {report.base}."]
+    lines = [f"{report.scenario} on {report.host.hardware}. Without kernels: {bases}. True baseline: {report.base}."]
     lines.append(f"{report.base_us:>12,.0f} µs  {report.base}")
     for stage in report.stages:
         gain = stage.gain
