@@ -32,7 +32,7 @@ from campaigns.harness.session import DISTURBED_NS, DISTURBED_SHARE
 from campaigns.harness.stages.floor import floor_of
 
 from . import catalogue, waterfall
-from .parity import joined, parity
+from .parity import drift, joined, parity, rms_allowed
 from .request import Base, LeftOut, Parity, StackKernel, StackReport, StackRequest, Stage, Trial
 from .variants import Variant
 
@@ -45,11 +45,6 @@ EMPTY_BLOCKS = 9
 MIN_PAIRS = 6
 PIECES = 8192
 """Tokens that the ``pieces`` baseline reads at a time."""
-DRIFT = 1.5
-"""A stack's RMS error over the true baseline's, at most: rounding in another order costs no more."""
-ROUNDED = 0.05
-"""That holds where the true baseline's RMS error is above this share of one value's tolerance: there rounding made the
-tolerance wide, and would hide a drift."""
 ROUNDS_FACTOR = 3
 FIRST = "stack 1"
 Link = tuple[StackKernel, str, Parity]
@@ -227,8 +222,7 @@ class Session:
         fastest = min(right, key=lambda name: median(times[name]))
         of_fastest = found[fastest].parity
         assert of_fastest is not None
-        if of_fastest.rms_error > ROUNDED * of_fastest.tolerance:
-            self.most_rms = DRIFT * of_fastest.rms_error
+        self.most_rms = rms_allowed(of_fastest)
         for name in [n for n in self.runners if n != fastest]:
             self.runners.pop(name).close()
         return list(found.values()), variants[fastest]
@@ -257,12 +251,9 @@ class Session:
                 return None, f"the scenario has no operator {unknown[0]}"
             self.start(variant)
             checked = self.check(variant.who)
-            if checked.passed and checked.rms_error <= self.most_rms:
+            why = checked.detail or drift(checked, self.most_rms)
+            if checked.passed and not why:
                 return checked, ""
-            why = checked.detail or (
-                f"its logits are off by {checked.rms_error:.2g} of their RMS, where {self.most_rms:.2g} is allowed: {DRIFT} "
-                "times what the model without kernels has"
-            )
         except CandidateFailure as failure:
             why = failure.message
         if runner := self.runners.pop(variant.who, None):

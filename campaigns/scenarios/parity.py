@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ from numpy.typing import NDArray
 from campaigns.harness.accuracy import TINY, compare, rms
 
 from .request import Parity
+
+DRIFT = 1.5
+"""A stack's RMS error over the true baseline's, at most: rounding in another order costs no more."""
+ROUNDED = 0.05
+"""That holds where the true baseline's RMS error is above this share of one value's tolerance: there rounding made the
+tolerance wide, and would hide a drift."""
 
 
 def parity(out: NDArray[Any], reference: NDArray[np.float64], t: float) -> Parity:
@@ -35,6 +42,21 @@ def parity(out: NDArray[Any], reference: NDArray[np.float64], t: float) -> Parit
         passed=found.passed and not wrong,
         rms_error=rms(np.where(np.isfinite(reference), out - reference, 0.0)) / (rms(reference) + TINY),
         detail=detail,
+    )
+
+
+def rms_allowed(base: Parity) -> float:
+    """The RMS error that a stack on this baseline may have; infinite where one value's tolerance is tight enough."""
+    return DRIFT * base.rms_error if base.rms_error > ROUNDED * base.tolerance else math.inf
+
+
+def drift(found: Parity, most_rms: float) -> str:
+    """What is to be said of logits that are off by more than that together, though none is by itself; else nothing."""
+    if found.rms_error <= most_rms:
+        return ""
+    return (
+        f"its logits are off by {found.rms_error:.2g} of their RMS, where {most_rms:.2g} is allowed: {DRIFT} times what the "
+        "model without kernels has"
     )
 
 

@@ -8,10 +8,12 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
 import torch
 
 from campaigns.scenarios import catalogue
-from campaigns.scenarios.parity import parity
+from campaigns.scenarios.parity import drift, parity, rms_allowed
+from campaigns.scenarios.request import Parity
 
 FOLDER = Path(catalogue.__file__).parent / "toy_deepseek"
 AXES = {
@@ -62,3 +64,12 @@ def test_the_cache_in_pieces_gives_what_it_gives_at_once(tmp_path):
         seen = parity(out.numpy(), expected.numpy(), 2e-4)
         assert seen.passed, seen.detail
         assert seen.rms_error < 1e-5
+
+
+def test_a_drift_that_no_single_logit_shows_is_named_where_rounding_made_the_tolerance_wide():
+    rounded = Parity(steps=4, agreed=4, ties=0, error=0.09, tolerance=0.2, passed=True, rms_error=0.014)
+    most = rms_allowed(rounded)
+    assert drift(msgspec.structs.replace(rounded, rms_error=0.0205), most) == ""
+    assert "off by 0.022" in drift(msgspec.structs.replace(rounded, rms_error=0.022), most)
+    exact = msgspec.structs.replace(rounded, tolerance=2e-4, rms_error=1e-6)
+    assert drift(msgspec.structs.replace(exact, rms_error=1e-4), rms_allowed(exact)) == ""

@@ -23,7 +23,8 @@ from ..request import CandidateSource
 from ..session import CANDIDATE, INCUMBENT, SECOND, Outcome
 from .bench import GpuBench
 from .runner import GpuRunner
-from .session import GpuSession, Warming, dropped
+from .session import GpuSession
+from .warming import Warming, dropped
 
 
 @dataclass

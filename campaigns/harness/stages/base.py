@@ -15,7 +15,7 @@ from ..gpu.bench import GpuBench
 from ..gpu.devices import Gpu
 from ..gpu.engaged import Engaged
 from ..gpu.runner import GpuRunner
-from ..gpu.session import Warming
+from ..gpu.warming import Warming
 from ..problem import Problem, Workload
 from ..report import Confirmation, Finding, RangeWin, Ratio, WorkloadResult
 from ..request import CandidateSource, EvaluationRequest

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..errors import CandidateFailure
 from ..gate import MIN_NOISE_GPU, clears
-from ..gpu.session import GpuSession, dropped
+from ..gpu.session import GpuSession
+from ..gpu.warming import dropped
 from ..problem import Workload
 from ..report import Confirmation
 from ..session import BASELINE, CANDIDATE, INCUMBENT, Outcome
