@@ -117,16 +117,22 @@ class Channel:
         return self._answer(nonce, limit_s, what)
 
     def send(self, what: str, fds: list[int] | None = None, **more: Any) -> str:
+        """Send one request. One that is too long for a message goes as a file, its descriptor the last that comes along."""
         nonce = secrets.token_hex(8)
-        data = json.dumps({"id": nonce, "do": what, **more}).encode()
-        self._looked_ns = time.perf_counter_ns()
-        assert len(data) <= MAX_MESSAGE_BYTES
-        assert len(fds or []) <= MAX_FDS
-        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-        try:
-            self.started.line.sendmsg([data], rights)
-        except OSError:
-            raise CandidateFailure("launch_failed", self._end(f"before {what}")) from None
+        data, passed = json.dumps({"id": nonce, "do": what, **more}).encode(), list(fds or [])
+        with contextlib.ExitStack() as stack:
+            if len(data) > MAX_MESSAGE_BYTES:
+                passed.append(os.memfd_create("request", os.MFD_CLOEXEC))
+                stack.callback(os.close, passed[-1])
+                os.pwrite(passed[-1], data, 0)
+                data = json.dumps({"id": nonce, "long_bytes": len(data)}).encode()
+            assert len(passed) <= MAX_FDS
+            rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", passed))] if passed else []
+            self._looked_ns = time.perf_counter_ns()
+            try:
+                self.started.line.sendmsg([data], rights)
+            except OSError:
+                raise CandidateFailure("launch_failed", self._end(f"before {what}")) from None
         return nonce
 
     def receive(self, nonce: str, limit_s: float, what: str) -> dict[str, Any]:

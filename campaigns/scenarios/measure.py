@@ -12,7 +12,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -202,6 +202,7 @@ class Session:
             for name in self.request.bases
             if name != "pieces" or self.workload.axes.get("tokens", 0) > PIECES
         }
+        self.ahead(variants.values())
         for name, variant in variants.items():
             self.progress("baseline", name)
             try:
@@ -231,6 +232,8 @@ class Session:
         """Each kernel alone in the model: those that are right, and why the others are not."""
         good: list[tuple[StackKernel, Parity]] = []
         left_out = []
+        known = [k for k in self.request.kernels if k.operator in self.scenario.operators]
+        self.ahead(self.variant("alone", base, (kernel,)) for kernel in known)
         for kernel in self.request.kernels:
             self.progress("kernel alone", kernel.label)
             checked, why = self.tried(self.variant(FIRST if not good else "alone", base, (kernel,)))
@@ -242,6 +245,17 @@ class Session:
             if len(good) > 1:  # the first one alone is the stack's first stage, and stays
                 self.runners.pop("alone").close()
         return good, left_out
+
+    def to_come(self, base: Variant, kernels: Sequence[StackKernel]) -> Iterator[Variant]:
+        """All that will be started once these are right one by one, unless they drift together."""
+        for count in range(2, len(kernels) + 1):
+            yield self.variant("stack", base, tuple(kernels[:count]))
+        yield self.variant("again", base)
+        for place, kernel in enumerate(kernels):
+            yield self.variant("left out", base, tuple(kernels[:place]), (kernel.operator,))
+
+    def ahead(self, variants: Iterable[Variant]) -> None:
+        """These will be asked for soon. On a CPU each starts in its turn: they would disturb each other."""
 
     def tried(self, variant: Variant) -> tuple[Parity | None, str]:
         """Its parity when it runs and is right; else None and why not, and its process is gone."""
@@ -263,6 +277,7 @@ class Session:
     def chain(self, base: Variant, legs: list[tuple[StackKernel, Parity]]) -> tuple[list[Link], str]:
         """The stack as it grows, and why it was refused where each leg passed and the sum fails."""
         done = [(kernel, FIRST, checked) for kernel, checked in legs[:1]]
+        self.ahead(self.to_come(base, [kernel for kernel, _ in legs]))
         for kernel, _ in legs[1:]:
             self.progress("stack", f"{len(done) + 1} of {len(legs)}: {kernel.label}")
             who, kernels = f"stack {len(done) + 1}", (*(k for k, _, _ in done), kernel)

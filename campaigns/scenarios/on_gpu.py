@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from campaigns.harness.errors import CandidateFailure, Infrastructure
 from campaigns.harness.gpu import devices, peaks
@@ -20,6 +20,7 @@ from campaigns.harness.hosts import this_host
 from campaigns.harness.memory import Place, as_float64
 from campaigns.harness.report import Host
 
+from .ahead import Ahead
 from .catalogue import Scenario
 from .measure import CALL_LIMIT_S, MIN_PAIRS, WARM_CALLS, Session
 from .parity import joined, parity
@@ -52,6 +53,7 @@ def measure_on_gpu(
 
 class GpuSession(Session):
     gpu: Gpu
+    over = False
 
     def prepare(self) -> None:
         self.on_gpu = GpuBench(self.problem, self.gpu, self.problem.default_baseline())
@@ -60,21 +62,34 @@ class GpuSession(Session):
         self.place = f"{self.workload.name}/0"
         self.scales = self.on_gpu.scales_of(self.workload)
         self.draw = self.on_gpu.draw()
+        self.coming = Ahead(self.begun)
 
     def close_bench(self) -> None:
+        if hasattr(self, "coming"):
+            self.over = True
+            self.coming.close()
         if hasattr(self, "on_gpu"):
             self.on_gpu.close()
             close_spares()
+
+    def ahead(self, variants: Iterable[Variant]) -> None:
+        self.coming.ask(variants)
 
     def host(self, peaks: dict[str, float]) -> Host:
         return this_host("cpu", self.gpu, peaks)
 
     def start(self, variant: Variant) -> GpuRunner:
         """Its process, loaded and warm, with its calls captured. Raises ``CandidateFailure``."""
-        runner = GpuRunner.start(
-            variant.who, self.on_gpu.spares, self.problem, variant.source(), variant.built(), self.stop
-        )
+        runner = self.coming.take(variant)
         self.runners[variant.who] = runner
+        return runner
+
+    def begun(self, variant: Variant) -> GpuRunner:
+        """In a thread, beside others."""
+        runner = GpuRunner.start(
+            variant.who, self.on_gpu.spares, self.problem, variant.source(), variant.built(),
+            lambda: self.over or self.stop(),
+        )  # fmt: skip
         try:
             runner.load()
             runner.make_slots(self.workload, [self.place])
@@ -84,9 +99,8 @@ class GpuSession(Session):
                 runner.call([self.place], first_s if call == 0 else CALL_LIMIT_S)
             runner.capture(GRAPH, [self.place] * CALLS, COMPILE_LIMIT_S)
             runner.block([GRAPH], [], CALL_LIMIT_S)  # the first replay uploads the graph
-        except CandidateFailure:
+        except BaseException:
             runner.close()
-            del self.runners[variant.who]
             raise
         return runner
 
@@ -136,6 +150,7 @@ class GpuSession(Session):
         checked in every fourth round."""
         times: dict[str, list[float]] = {name: [] for name in names}
         steps = self.workload.axes.get("steps", 1)
+        self.coming.drop()
         try:
             with self.on_gpu.spares.still():
                 for number in range(min(rounds, ROUNDS)):

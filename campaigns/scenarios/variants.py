@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import dataclass, field
 
 from campaigns.harness import backends, candidate
@@ -43,14 +44,16 @@ class Variant:
 
 
 _built: dict[str, tuple[dict[str, bytes], str]] = {}
+_building = threading.Lock()
 
 
 def built_kernel(kernel: StackKernel) -> tuple[dict[str, bytes], str]:
     """Files and entry of a kernel, built once: a stack of four holds the first one four times."""
     key = candidate.sha256(kernel.source)
-    if key not in _built:
-        made = backends.get(kernel.source.backend).build(kernel.source)
-        if len(_built) > 100:
-            _built.clear()
-        _built[key] = made.files, made.entry
-    return _built[key]
+    with _building:
+        if key not in _built:
+            made = backends.get(kernel.source.backend).build(kernel.source)
+            if len(_built) > 100:
+                _built.clear()
+            _built[key] = made.files, made.entry
+        return _built[key]

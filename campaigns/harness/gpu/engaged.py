@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends import Built
-from ..errors import CandidateFailure
+from ..errors import CandidateFailure, forged
 from ..problem import Workload
 from ..request import CandidateSource
 from . import kernels
@@ -60,8 +60,7 @@ class Engaged:
         try:
             self.profiling.load()
             calls = [self._call_once(self.profiling, workload) for workload in self.workloads]
-            answer = self.profiling.ask("profile", COMPILE_LIMIT_S, calls=calls)
-            self.profiled = list(answer.get("workloads") or [])
+            self.profiled = unpacked(calls, self.profiling.ask("profile", COMPILE_LIMIT_S, calls=calls))
         except BaseException as error:
             self.failure = error
 
@@ -84,6 +83,28 @@ class Engaged:
     def close(self) -> None:
         for runner in (self.profiling, *self.twins.values()):
             self.end(runner)
+
+
+def unpacked(slots: Sequence[str], answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """By slot, its kernels as ``{"kernel", "calls", "total_us", "streams"}``. Raises where it is no such answer."""
+    try:
+        return [
+            {
+                "slot": slot,
+                "kernels": [
+                    {
+                        "kernel": str(answer["names"][at]),
+                        "calls": int(n),
+                        "total_us": float(us),
+                        "streams": list(streams),
+                    }
+                    for at, n, us, streams in call
+                ],
+            }
+            for slot, call in zip(slots, answer["calls"], strict=True)
+        ]
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise forged("answered a request with something else") from None
 
 
 def twins_of(source: CandidateSource) -> dict[str, CandidateSource]:

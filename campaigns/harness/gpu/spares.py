@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -55,6 +56,8 @@ class Spares:
     def __init__(self, gpu: Gpu, kept: int | None = None) -> None:
         self.gpu, self.kept = gpu, KEPT if kept is None else kept
         self.waiting: list[GpuChannel] = []
+        self.lock = threading.Lock()
+        """Stacks take theirs from several threads."""
 
     def fill(self, count: int | None = None) -> None:
         while len(self.waiting) < (self.kept if count is None else count):
@@ -63,9 +66,10 @@ class Spares:
     def take(self, should_stop: Callable[[], bool], limit_s: float = START_LIMIT_S) -> GpuChannel:
         """The one that has waited longest, ready. Another starts in its place at once: whoever takes several in turn would
         else wait for the start of each."""
-        self.waiting = [channel for channel in self.waiting if not channel.exited()]
-        channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
-        self.fill()
+        with self.lock:
+            self.waiting = [channel for channel in self.waiting if not channel.exited()]
+            channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
+            self.fill()
         channel.should_stop = should_stop
         channel.wait_ready(limit_s)
         return channel

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 MARK = "autoresearch call "
+MOST_KERNELS = 96
+"""Told by name, those that take most of the time: an answer is a message of limited length. The others are one row together."""
 
 
-def profile(role: Any, calls: list[str]) -> list[dict[str, Any]]:
-    """One call for each slot. By slot: kernels as ``{"kernel", "calls", "total_us", "streams"}``."""
+def profile(role: Any, calls: list[str]) -> dict[str, Any]:
+    """One call for each slot, in their order, as ``packed`` has them."""
     from torch.profiler import ProfilerActivity, record_function
     from torch.profiler import profile as profiler
 
@@ -29,7 +31,28 @@ def profile(role: Any, calls: list[str]) -> list[dict[str, Any]]:
         for index, (begin, end) in spans.items():
             if begin <= event.start_ns() <= end:
                 add(rows[index], event)
-    return [{"slot": name, "kernels": list(row.values())} for name, row in zip(calls, rows, strict=True)]
+    return packed(rows)
+
+
+def packed(rows: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
+    """``{"names": [kernel …], "calls": [[[name's place, calls, total_us, streams] …] …]}``: one list a call."""
+    total_us: dict[str, float] = {}
+    for row in rows:
+        for name, kernel in row.items():
+            total_us[name] = total_us.get(name, 0.0) + kernel["total_us"]
+    names = sorted(total_us, key=lambda name: -total_us[name])
+    if rest := names[MOST_KERNELS:]:
+        names[MOST_KERNELS:] = [f"{len(rest)} further kernels"]
+    place = {name: i for i, name in enumerate(names)} | dict.fromkeys(rest, len(names) - 1)
+    calls = []
+    for row in rows:
+        found: dict[int, list[Any]] = {}
+        for name, kernel in row.items():
+            one = found.setdefault(place[name], [place[name], 0, 0.0, []])
+            one[1], one[2] = one[1] + kernel["calls"], round(one[2] + kernel["total_us"], 3)
+            one[3] = sorted({*one[3], *kernel["streams"]})
+        calls.append(list(found.values()))
+    return {"names": names, "calls": calls}
 
 
 def add(row: dict[str, dict[str, Any]], event: Any) -> None:

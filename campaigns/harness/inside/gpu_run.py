@@ -113,7 +113,7 @@ class Role:
             case "trace":
                 return self.trace(message, fds[0])
             case "profile":
-                return {"workloads": gpu_profile.profile(self, message["calls"])}
+                return gpu_profile.profile(self, message["calls"])
         return None
 
     def make_slots(self, message: dict[str, Any]) -> None:

@@ -31,7 +31,12 @@ class Link:
         for level, kind, payload in extra:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 fds.frombytes(payload[: len(payload) - len(payload) % 4])
-        return json.loads(data), list(fds)
+        message, passed = json.loads(data), list(fds)
+        if "long_bytes" in message:
+            fd = passed.pop()
+            message = json.loads(os.pread(fd, message["long_bytes"], 0))
+            os.close(fd)
+        return message, passed
 
     def reply(self, message: dict[str, Any]) -> None:
         self.socket.send(json.dumps(message).encode())

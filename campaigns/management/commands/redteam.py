@@ -19,14 +19,20 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("names", nargs="*", help="only these (a file's name without its ending)")
         parser.add_argument("--gpu", action="store_true", help="only those that need an NVIDIA GPU")
+        parser.add_argument("--only", choices=("cheats", "honest"))
         parser.add_argument("--seconds", type=float, metavar="N", help="begin no further one after so long")
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             entries = [e for e in self.chosen(options["names"]) if e.needs == "gpu" or not options["gpu"]]
+            if options["only"]:
+                entries = [e for e in entries if e.honest == (options["only"] == "honest")]
             ready = [e for e in entries if not e.lacks()]
-            rows = list(redteam.run(ready, self.say, options["seconds"]))
+            rows = []
+            for row in redteam.run(ready, self.say, options["seconds"]):
+                rows.append(row)
+                self.stderr.write(f"  {row.verdict} {row.by} in {row.seconds:.1f} s")
             done = {row.entry.path for row in rows}
             skipped = [e for e in entries if e.path not in done]
         except (ProblemError, CandidateError) as error:

@@ -184,6 +184,9 @@ class Run:
                     flush=True,
                 )
                 print(f"      {attempt.reason[:200]}", flush=True)
+                if (report := attempt.parsed_report()) is not None:
+                    parts = ", ".join(f"{s.name} {s.seconds:.1f}" for s in report.stages if s.seconds >= 0.5)
+                    print(f"      {report.seconds:.1f} s: {parts}", flush=True)
                 return True
             time.sleep(0.1)
         print(f"  {attempt.number:>3} not judged in time: {attempt.title[:80]}", flush=True)

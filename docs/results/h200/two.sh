@@ -21,7 +21,7 @@ lane() {  # lane NAME CARD SECONDS options of campaigns.py
   python3 manage.py export_kernels /tmp/autoresearch-package &&
     python3 docs/results/h200/package_check.py /tmp/autoresearch-package/*.whl --seconds 40
 } > "$out/a.log" 2>&1 &
-lane b 1 "$left" --scenario "" --each 12 --order sparse_mla_decode=05,04 --only softmax --only sparse_mla_decode:cuda \
-  --only moe_grouped_gemm --only matmul_bias_gelu --only layernorm_residual --only swiglu > "$out/b.log" 2>&1 &
+lane b 1 "$left" --scenario "" --each 12 --order sparse_mla_decode=05,04 --only moe_grouped_gemm --only matmul_bias_gelu \
+  --only sparse_mla_decode:cuda --only softmax --only layernorm_residual --only swiglu > "$out/b.log" 2>&1 &
 wait
 cat "$out/a.log" "$out/b.log"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -7,8 +8,11 @@ import pytest
 
 from campaigns.harness import kept_peaks
 from campaigns.harness.backends import get
-from campaigns.harness.errors import CandidateError
+from campaigns.harness.errors import CandidateError, CandidateFailure
 from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
+from campaigns.harness.gpu.engaged import unpacked
+from campaigns.harness.inside import gpu_profile
+from campaigns.harness.inside.link import MAX_MESSAGE_BYTES
 from campaigns.harness.problem import load_problem, read_folder
 from campaigns.harness.request import CandidateSource
 
@@ -75,6 +79,23 @@ def test_kernels_are_known_by_the_names_in_the_source():
 )
 def test_a_kernel_is_told_from_a_librarys(kernel: str, family: str):
     assert kernels.family(kernel, {"scale_kernel"}) == family
+
+
+def test_a_profile_of_many_kernels_with_long_names_is_one_message_and_loses_no_time():
+    def kernel(i: int) -> dict[str, object]:
+        return {"kernel": f"{i:0300}", "calls": 2, "total_us": 1.0 + i, "streams": [7, i % 3]}
+
+    rows = [{f"{i:0300}": kernel(i) for i in range(200)} for _ in range(15)]
+    answer = gpu_profile.packed(rows)
+
+    assert len(json.dumps(answer)) < MAX_MESSAGE_BYTES - 1000
+    found = unpacked([f"w/{i}" for i in range(15)], json.loads(json.dumps(answer)))
+    assert [call["slot"] for call in found] == [f"w/{i}" for i in range(15)]
+    assert {sum(k["total_us"] for k in call["kernels"]) for call in found} == {sum(1.0 + i for i in range(200))}
+    (rest,) = [kernel for kernel in found[0]["kernels"] if "further" in kernel["kernel"]]
+    assert (rest["calls"], rest["streams"]) == (2 * 104, [0, 1, 2, 7])
+    with pytest.raises(CandidateFailure, match="answered"):
+        unpacked(["a"], {"names": [], "calls": [[[3, 1, 1.0, []]]]})
 
 
 def test_an_emptied_kernel_still_parses_and_does_nothing():

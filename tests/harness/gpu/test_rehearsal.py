@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
 from campaigns import redteam
+from campaigns.harness import evaluator
 
-from .conftest import HERE, needs_sandbox, rehearse
+from .conftest import HERE, SCALE, needs_sandbox, rehearse, request_for
 
 pytestmark = [pytest.mark.slow]
 HONEST = [e for e in redteam.entries() if e.honest and e.folder == str(HERE) and e.file.endswith("_triton.py")]
@@ -38,3 +40,14 @@ def test_an_output_that_computes_when_it_is_looked_at_is_no_output():
     text = (HERE / "candidates" / "lazy_subclass_torch.py").read_text()
 
     assert rehearse(text).outcome == "incorrect"
+
+
+@needs_sandbox
+@pytest.mark.usefixtures("rehearsal")
+def test_requests_of_any_length_reach_the_runner():
+    request = request_for((SCALE / "start" / "kernel.py").read_text(), mode="check")
+    files = request.problem_files
+    long_names = files["problem.toml"].replace('name = "us', 'name = "' + "of a name that is long, " * 3000 + "us")
+    found = evaluator.evaluate(msgspec.structs.replace(request, problem_files={**files, "problem.toml": long_names}))
+
+    assert found.outcome == "measured", found.summary
