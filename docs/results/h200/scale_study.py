@@ -1,6 +1,6 @@
 """How much the timing is worth on this host: a kernel against itself at three sizes, and gains of 1 % and 3 % found again.
 
-    python3 docs/results/h200/scale_study.py --seconds 560 --out OUT
+    python3 docs/results/h200/scale_study.py --seconds 560 --out OUT [--pairs us5=300 us10=300 us70=300] [--gains us70=100]
 
 The size of each gain is first measured apart from the harness, by CUDA events around graphs of both kernels in turn. Where
 there are several GPUs the parts are shared out among two of them. Every comparison made is in ``OUT/NAME.json``.
@@ -30,12 +30,25 @@ WANTED = {"us5": (0.03, (8, 10, 11, 12, 14)), "us70": (0.01, (0.8, 0.9, 1.0, 1.1
 """Of a workload the gain that is to be found, and the handicaps of the incumbent, in percent of its rows, to choose from."""
 
 
+PAIR_S = {"us5": 1.3, "us10": 1.9, "us70": 2.1}
+"""Roughly what a comparison takes; a gain is looked at for longer."""
+
+
 @dataclass(frozen=True)
 class Part:
     name: str
-    arguments: list[str]
-    share: float
-    """Of the time, on one GPU."""
+    workload: str
+    pairs: int
+    incumbent: Path | None = None
+
+    @property
+    def arguments(self) -> list[str]:
+        found = ["--workload", self.workload, "--pairs", str(self.pairs)]
+        return [*found, "--candidate", str(KERNEL), "--incumbent", str(self.incumbent)] if self.incumbent else found
+
+    @property
+    def about_s(self) -> float:
+        return self.pairs * PAIR_S[self.workload] * (1.2 if self.incumbent else 1)
 
 
 def with_handicap(percent: float, folder: Path) -> Path:
@@ -48,7 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or "study-out"))
-    parser.add_argument("--pairs", type=int, default=300)
+    parser.add_argument("--pairs", nargs="*", default=[f"{name}=300" for name in ROWS], help="of a kernel with itself")
+    parser.add_argument("--gains", nargs="*", default=[f"{name}=100" for name in WANTED])
     parser.add_argument("--calibrate", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -64,23 +78,15 @@ def main() -> None:
     for workload, (percent, gain, all_of_them) in chosen.items():
         print(f"{workload}: {percent} % more rows cost {gain:.2%} by events; all: {all_of_them}", flush=True)
 
-    def slower(workload: str) -> list[str]:
-        incumbent = with_handicap(chosen[workload][0], work)
-        return ["--workload", workload, "--candidate", str(KERNEL), "--incumbent", str(incumbent), "--pairs", "100"]
-
-    def same(workload: str) -> list[str]:
-        return ["--workload", workload, "--pairs", str(options.pairs)]
-
-    queues = [
-        [Part("aa_us5", same("us5"), 0.67), Part("gain_us5", slower("us5"), 0.33)],
-        [
-            Part("aa_us10", same("us10"), 0.36),
-            Part("aa_us70", same("us70"), 0.36),
-            Part("gain_us70", slower("us70"), 0.28),
-        ],
-    ]
-    if gpus() < 2:
-        queues = [[Part(p.name, p.arguments, p.share / 2) for queue in queues for p in queue]]
+    wanted = [Part(f"aa_{name}", name, int(count)) for name, _, count in (one.partition("=") for one in options.pairs)]
+    for name, _, count in (one.partition("=") for one in options.gains):
+        incumbent = with_handicap(chosen[name][0], work)
+        wanted += [Part(f"gain_{name}_{half}", name, int(count) // 2, incumbent) for half in "ab"]
+    queues: list[list[Part]] = [[] for _ in range(min(2, gpus()))]
+    for part in sorted(wanted, key=lambda part: -part.about_s):
+        min(queues, key=lambda queue: sum(p.about_s for p in queue)).append(part)
+    for queue in queues:
+        queue.sort(key=lambda part: part.incumbent is None)  # gains first: they are the fewest
     threads = [threading.Thread(target=run_all, args=(at, queue, ends, options.out)) for at, queue in enumerate(queues)]
     for thread in threads:
         thread.start()
@@ -98,7 +104,7 @@ def gpus() -> int:
 def run_all(gpu: int, queue: list[Part], ends: float, out: Path) -> None:
     for at, part in enumerate(queue):
         left = ends - time.monotonic()
-        seconds = (left - 12 * (len(queue) - at)) * part.share / sum(p.share for p in queue[at:])
+        seconds = (left - 12 * (len(queue) - at)) * part.about_s / sum(p.about_s for p in queue[at:])
         command = [sys.executable, "-m", "campaigns.harness.cli", "aa", str(PROBLEM), *part.arguments]
         command += ["--limit", f"{seconds:.0f}", "--json", str(out / f"{part.name}.json")]
         env = {**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)}
