@@ -7,7 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import msgspec
@@ -22,6 +22,8 @@ SUFFIXES = {".cpp", ".cu", ".cuh", ".h", ".hpp", ".py"}
 MAX_SOURCE_BYTES = 1 << 20
 MAX_FILES = 256
 """Of one candidate. Each is laid into its sandbox by itself."""
+MAX_NAME_BYTES, MAX_PATH_BYTES = 200, 400
+"""Of one part of a path (file systems hold 255), and of all of it."""
 _COMMENT = re.compile(r"(?://|#)\s*tunable:")
 _NAME = re.compile(r"\b(?P<name>[A-Za-z_]\w*)(?:\s*:\s*[\w.]+)?\s*\Z")
 
@@ -102,9 +104,12 @@ def entry_path(source: CandidateSource) -> str:
         raise CandidateError(f"unknown backend {source.backend!r}: one of {', '.join(ENTRY)}")
     if len(source.files) > MAX_FILES:
         raise CandidateError(f"{len(source.files)} source files; at most {MAX_FILES} are taken")
-    for path in source.files:
-        if path.startswith("/") or ".." in path.split("/") or "\\" in path or "\0" in path:
-            raise CandidateError(f"{path!r}: a source path is relative and stays in its folder")
+    for path, text in source.files.items():
+        check_path(path)
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise CandidateError(f"{path!a}: not UTF-8 text")
+    if folders := {str(parent) for path in source.files for parent in PurePosixPath(path).parents} & set(source.files):
+        raise CandidateError(f"{min(folders)}: both a source file and a folder of others")
     if entry in source.files:
         return entry
     same = [p for p in source.files if Path(p).suffix == Path(entry).suffix]
@@ -113,6 +118,18 @@ def entry_path(source: CandidateSource) -> str:
     raise CandidateError(
         f"backend {source.backend} needs one {entry}; there are {', '.join(source.files) or 'no files'}"
     )
+
+
+def check_path(path: str) -> None:
+    """Raises ``CandidateError`` for a path that is not plain, relative and inside its folder."""
+    parts = path.split("/")
+    if path.startswith("/") or ".." in parts or "\\" in path or "\0" in path:
+        raise CandidateError(f"{path!r}: a source path is relative and stays in its folder")
+    if not path.isprintable() or "" in parts or "." in parts:
+        raise CandidateError(f"{path!a}: a source path has plain parts, and no characters that are not shown")
+    if any(len(part.encode()) > MAX_NAME_BYTES for part in parts) or len(path.encode()) > MAX_PATH_BYTES:
+        limits = f"at most {MAX_NAME_BYTES} bytes, and its names {MAX_PATH_BYTES} together"
+        raise CandidateError(f"{path[:80]}…: a name in a source path has {limits}")
 
 
 def sha256(source: CandidateSource) -> str:

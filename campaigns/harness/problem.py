@@ -103,7 +103,7 @@ def files_sha256(files: Mapping[str, str]) -> str:
     """A hash over paths and texts, independent of their order."""
     digest = hashlib.sha256()
     for path in sorted(files):
-        for part in (path.encode(), files[path].encode()):
+        for part in (path.encode(errors="surrogatepass"), files[path].encode(errors="surrogatepass")):
             digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 

@@ -38,6 +38,14 @@ def blocked(text: str, name: str) -> list[str]:
         ('void f() { PyRun_SimpleString("x"); }', "harness:1"),
         ("void f() { __sysv_signal(18, g); }", "signals:1"),
         ('#include "../../secret"', "files:1"),
+        ("int fork();\nint f() { int (*g)() = fork; return g(); }", "process:2"),
+        ("int fork();\nint f() { return fo\\\nrk(); }", "process:2"),
+        ('void f() { asm("sys" "call"); }', "syscall:1"),
+        ('void f() { asm("\\x73yscall"); }', "syscall:1"),
+        ('asm(".section .init_array");', "loading:1"),
+        ('__attribute__((used, section(".init_array"))) void (*p)() = f;', "loading:1"),
+        ('__attribute__((used, visibility("default"), aligned(16), __constructor__)) void f() {}', "loading:1"),
+        ("int g(); // \u202e }", "hidden-source:1"),
     ],
 )
 def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
@@ -60,6 +68,12 @@ def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
         "constexpr int num_stages = 2;",
         "void f() { std::this_thread::yield(); }",
         'void f() { asm volatile("" ::: "memory"); }',
+        "auto g = std::bind(f, 1); // std::bind is no socket's bind",
+        "struct C { float alarm; C(float a) : alarm(a) {} };",
+        "void f() { auto open = [](int i) { return i; }; open(3); }",
+        "bool f(int rows) { const bool signal = rows > 3; return signal; }",
+        "__attribute__((hot)) void f() {} // σ² größer",
+        "#define APOSTROPHE don't",
     ],
 )
 def test_ordinary_cpp_passes(text: str):
@@ -89,6 +103,13 @@ def test_ordinary_cpp_passes(text: str):
         ("import torch\ns = torch.cuda.Stream()", "streams:2"),
         ("kept = {}\ndef run(x, y):\n    kept[x.data_ptr()] = 1", "state-by-identity:3"),
         ("def run(x, y, kept={}):\n    kept[id(x)] = 1", "state-by-identity:2"),
+        ("f = eval", "loading:1"),
+        ("def run(e):\n    return getattr(e, '__trace' + 'back__')", "frames:2"),
+        ("import runpy", "loading:1"),
+        ("import torch\ntorch.set_default_dtype(torch.float64)", "global-state:2"),
+        ("import atexit", "signals:1"),
+        ("# coding: utf-7\n# +AAo-import ctypes", "hidden-source:1"),
+        ("# coding: utf-7\n# +AAo-import ctypes", "native:3"),
     ],
 )
 def test_what_no_kernel_needs_is_blocked_in_python(text: str, rule: str):
@@ -108,6 +129,10 @@ def test_what_no_kernel_needs_is_blocked_in_python(text: str, rule: str):
         "import torch\n\n@torch.compile\ndef f(x):\n    return x",
         "def compile(x):\n    return x\n\ncompile(1)",
         "import time\nimport os\nSIZE = int(os.environ.get('SIZE', '1'))",
+        "kept = {}\ndef run(x, y):\n    kept[x.shape] = x.data_ptr() % 16 == 0",
+        "if __name__ == '__main__':\n    import subprocess, sys\n    open('x')\n    sys.exit(1)",
+        "import torch\nwith torch.no_grad():\n    pass",
+        "import operator\nσ2 = operator.mul(2, 3)",
     ],
 )
 def test_ordinary_python_passes(text: str):
@@ -131,10 +156,24 @@ def test_source_that_does_not_parse_breaks_nothing():
     assert blocked('"unclosed \'x R"(', "kernel.cpp") == []
 
 
-@pytest.mark.parametrize("line", ["int a(", "asm(", 'R"(', 'R"abc(', "a = 1" + " " * 1900 + "x // tunable:", "/*"])
+@pytest.mark.parametrize(
+    "line", ["int a(", "asm(", 'R"(', 'R"abc(', "a = 1" + " " * 1900 + "x // tunable:", "/*", "'\\\\"]
+)
 def test_no_text_takes_more_time_than_its_length(line: str):
     source = CandidateSource(backend="cpp", files={"kernel.cpp": f"{line}\n" * 20_000})
 
     assert len(scan(source)) <= 50
     assert tunables(source) == []
     assert normalised_sha256(source)
+
+
+def test_reading_ends_whatever_the_source():
+    """Chains against the order of the lines, calls that branch, deep nesting: each took minutes or an exception once."""
+    head = "import triton\n@triton.jit\ndef k(x): pass\ndef f(t):\n" + "    f(t)\n" * 300
+    chain = "".join(f"    a{i} = a{i - 1}\n" for i in range(1500, 0, -1))
+    run = "def run(x, y):\n    try:\n        f(x)\n    except Exception:\n        f(y)\n    y.copy_(f(x))\n"
+    source = CandidateSource(backend="triton", files={"kernel.py": f"{head}{run}{chain}    k[(1,)](x, y)\n"})
+
+    assert [f for f in scan(source) if f.rule == "unreadable"] == []
+    huge = CandidateSource(backend="torch", files={f"{i}.py": "x = 1\n" * 100_000 for i in range(4)})
+    assert [(f.rule, f.severity) for f in scan(huge)] == [("unreadable", "block")]

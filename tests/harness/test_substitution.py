@@ -28,6 +28,41 @@ def k(x, y, n, B: tl.constexpr):
 """
 
 CHEATS = {
+    "a library computes, the kernel copies": (
+        "library-call",
+        """def run(x, w, y):
+    t = (x * torch.rsqrt(x.square().mean(-1, keepdim=True)) * w).to(y.dtype)
+    k[(1,)](t, y, 3, B=4)
+""",
+    ),
+    "an overload by its path": (
+        "library-call",
+        """def run(x, w, y):
+    k[(1,)](torch.ops.aten.mm.default(x, w), y, 3, B=4)
+""",
+    ),
+    "kept in a table": (
+        "library-call",
+        """table = {"go": torch.mm}
+def run(x, w, y):
+    k[(1,)](table["go"](x, w), y, 3, B=4)
+""",
+    ),
+    "a default argument": (
+        "library-call",
+        """def product(a, b, f=torch.Tensor.matmul):
+    return f(a, b)
+def run(x, w, y):
+    k[(1,)](product(x, w), y, 3, B=4)
+""",
+    ),
+    "NumPy": (
+        "library-call",
+        """import numpy as np
+def run(x, w, y):
+    k[(1,)](torch.from_numpy(np.dot(x.numpy(), w.numpy())), y, 3, B=4)
+""",
+    ),
     "torch.mm before an epilogue of its own": (
         "library-call",
         """def run(x, w, y):
@@ -153,6 +188,21 @@ def run(x, w, y):
 }
 
 HONEST = {
+    "a test beside it": """def check(x, w):
+    return torch.mm(x, w)
+def run(x, w, y):
+    k[(1,)](x, y, 3, B=4)
+""",
+    "a copy of what a kernel left": """@triton.jit
+def norm(x, t, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    v = tl.load(x + i, mask=i < n)
+    tl.store(t + i, v * v, mask=i < n)
+def run(x, w, y):
+    t = torch.empty(x.shape, dtype=torch.float32)
+    norm[(1,)](x, t, 3, B=4)
+    k[(1,)](t * 2, y, 3, B=4)
+""",
     "plain": """def run(x, w, y):
     k[(1,)](x, y, 3, B=4)
 """,

@@ -10,16 +10,34 @@ from ..report import Finding
 from ..request import CandidateSource
 from .cpp import scan_cpp
 from .cuda import scan_cuda
+from .effort import TooInvolved
 from .python import scan_python
 from .substitution import scan_substitution
+from .text import scan_text
 
 MAX_FINDINGS = 50
+MAX_CHARACTERS = 1 << 20
 PYTHON_DSLS = ("triton", "cutedsl")
 CPP = (".cpp", ".cu", ".cuh", ".h", ".hpp")
 
 
 def scan(source: CandidateSource, outputs: int = 1) -> list[Finding]:
     """All findings, the most severe first. ``outputs``: how many of the last parameters of ``run`` it writes."""
+    found: list[Finding] = []
+    try:
+        found += [f for path, text in sorted(source.files.items()) for f in scan_text(path, text)]
+        found += read(source, outputs)
+    except (TooInvolved, RecursionError):
+        text = "too long or too deeply nested to be read: split it into small functions, without generated code"
+        found.append(Finding(rule="unreadable", severity="block", evidence=text))
+    order = {"block": 0, "warning": 1, "note": 2}
+    return sorted(found, key=lambda f: (order[f.severity], f.path or "", f.line or 0))[:MAX_FINDINGS]
+
+
+def read(source: CandidateSource, outputs: int) -> list[Finding]:
+    """What its code shows, as Python trees or C++ tokens."""
+    if sum(map(len, source.files.values())) > MAX_CHARACTERS:
+        raise TooInvolved
     found: list[Finding] = []
     if source.backend in PYTHON_DSLS:
         found += scan_substitution({p: t for p, t in source.files.items() if p.endswith(".py")}, outputs)
@@ -30,5 +48,4 @@ def scan(source: CandidateSource, outputs: int = 1) -> list[Finding]:
             found += scan_python(path, text)
         elif path.endswith(CPP):
             found += scan_cpp(path, text)
-    order = {"block": 0, "warning": 1, "note": 2}
-    return sorted(found, key=lambda f: (order[f.severity], f.path or "", f.line or 0))[:MAX_FINDINGS]
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..cpp_tokens import Token, tokens
 from ..report import Finding, Severity
+from .effort import TooInvolved
 
 CALLS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("system", "popen", "execl", "execv", "execve", "execvp", "posix_spawn"), ("process", "runs a program")),
@@ -40,6 +41,11 @@ STD_TYPES = {
     "fstream": ("files", "reaches for files"),
     "filesystem": ("files", "reaches for files"),
 }
+STD_CALLS = {"system", "exit", "_Exit", "quick_exit", "signal", "fopen", "freopen"}
+"""Of the names in ``CALLS``, those that the standard library has in its namespace: ``std::bind`` is another thing."""
+EARLY = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors", ".init", ".fini")
+MOST_TOKENS = 400_000
+"""Of one file. A mebibyte of ordinary source has some 250,000."""
 HEADERS = {"thread", "future", "pthread.h", "omp.h", "dlfcn.h", "sys/socket.h", "fstream", "filesystem", "unistd.h"}
 STATEMENTS = {"return", "else", "do", "case", "throw", "co_return", "and", "or", "not"}
 MAPS = {"map", "unordered_map", "set", "unordered_set"}
@@ -49,13 +55,20 @@ AFTER_PARAMETERS = {"const", "noexcept", "override"}
 
 def scan_cpp(path: str, text: str) -> list[Finding]:
     code = list(tokens(text))
+    if len(code) > MOST_TOKENS:
+        raise TooInvolved
     closing = _closing(code)
-    own = {code[i].text for i in range(len(code)) if _is_definition(code, i, closing)}
-    found = [*_directives(path, code), *_assembly(path, code, closing), *_attributes(path, code), *_state(path, code)]
+    own = {code[i].text for i in range(len(code)) if _is_definition(code, i, closing)} | _variables(code, closing)
+    found = [
+        *_directives(path, code),
+        *_assembly(path, code, closing),
+        *_attributes(path, code, closing),
+        *_state(path, code),
+    ]
     for i, token in enumerate(code):
         if token.kind != "name":
             continue
-        if hit := _forbidden(code, i, own):
+        if hit := _forbidden(code, i, own) or _handed_on(code, i, own):
             found.append(_finding(hit[0], "block", f"{token.text[:80]}: it {hit[1]}", path, token))
     return found
 
@@ -106,7 +119,8 @@ def _forbidden(code: list[Token], i: int, own: set[str]) -> tuple[str, str] | No
             return STD_TYPES[name]
         if scope not in ("std", "") and code[i - 2].kind == "name" and scope not in STATEMENTS:
             return None
-        return CALLS.get(name) if after == "(" else None
+        known = name in CALLS and (scope != "std" or name in STD_CALLS)
+        return CALLS[name] if known and after == "(" else None
     if INTERPRETER.fullmatch(name) and name not in own:
         return "harness", "calls into the interpreter that runs it"
     if name not in CALLS or name in own:
@@ -116,6 +130,34 @@ def _forbidden(code: list[Token], i: int, own: set[str]) -> tuple[str, str] | No
         declares = i > 0 and code[i - 1].kind == "name" and before not in STATEMENTS
         return None if declares else CALLS[name]
     return CALLS[name] if before == "&" and _text(code, i - 2) in ("=", "(", ",", "return") else None
+
+
+def _handed_on(code: list[Token], i: int, own: set[str]) -> tuple[str, str] | None:
+    """A function that is not called here but kept under another name: ``auto f = fork;``."""
+    name, before, after = code[i].text, _text(code, i - 1), _text(code, i + 1)
+    if name not in CALLS or name in own or after not in (";", ",", ")", "}"):
+        return None
+    return CALLS[name] if before in ("=", "{", "return", "?", ":") else None
+
+
+def _variables(code: list[Token], closing: dict[int, int]) -> set[str]:
+    """Names of ``CALLS`` that are variables, parameters or members here: ``float alarm;``, ``auto open = […]``.
+
+    None that is declared as a function, too: then both are meant.
+    """
+    variables, functions = set(), set()
+    for i, token in enumerate(code):
+        start = i
+        while _text(code, start - 1) in ("*", "&"):
+            start -= 1
+        if token.text not in CALLS or not _follows_type(code, start):
+            continue
+        after = _text(code, i + 1)
+        if after == "(" and _text(code, closing[i + 1] + 1) == ";":
+            functions.add(token.text)
+        elif after in ("=", ";", ",", ")", "{", "[", ":"):
+            variables.add(token.text)
+    return variables - functions
 
 
 def _directives(path: str, code: list[Token]) -> Iterator[Finding]:
@@ -143,21 +185,57 @@ def _assembly(path: str, code: list[Token], closing: dict[int, int]) -> Iterator
             continue
         start = next((j for j in range(i, min(i + 3, len(code))) if code[j].text == "("), i)
         end = closing.get(start, start)
-        body = " ".join(t.text.lower() for t in code[start:end] if t.kind == "string")
+        body = _spoken(code[start:end])
         i = max(i, end)
         if any(word in body for word in ("syscall", "sysenter", "int $0x80", "svc", ".incbin", ".include")):
             yield _finding("syscall", "block", "assembly that calls the kernel or includes a file", path, token)
+        elif any(word in body for word in EARLY):
+            yield _finding(
+                "loading", "block", "assembly that runs code when it is loaded, before any call", path, token
+            )
+        elif re.search(r"\.(?:byte|short|hword|word|value|long|int|quad|octa|ascii|asciz|string)\b", body):
+            yield _finding("assembly", "warning", "inline assembly in numbers, which cannot be read", path, token)
         else:
             yield _finding("assembly", "note", "inline assembly", path, token)
 
 
-def _attributes(path: str, code: list[Token]) -> Iterator[Finding]:
+def _spoken(code: list[Token]) -> str:
+    """What string literals say: neighbours are one string, and escapes are what they stand for."""
+    parts = []
     for i, token in enumerate(code):
-        if token.text in ("__attribute__", "[") and token.kind in ("name", "op"):
-            words = {t.text for t in code[i : i + 8]}
-            if words & {"constructor", "destructor"} and (token.text != "[" or _text(code, i + 1) == "["):
-                yield _finding("loading", "block", "runs code when it is loaded, before any call", path, token)
-                return
+        if token.kind == "string":
+            parts.append("" if i and code[i - 1].kind == "string" else " ")
+            parts.append(_ESCAPE.sub(_unescaped, token.text.partition('"')[2].rpartition('"')[0]))
+    return "".join(parts).lower()
+
+
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]+)|u([0-9a-fA-F]{4})|([0-7]{1,3})|.)", re.DOTALL)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    sixteen, eight = match[1] or match[2], match[3]
+    if sixteen or eight:
+        value = int(sixteen, 16) if sixteen else int(eight, 8)
+        return chr(value) if value < 0xD800 else "?"
+    return " " if match[0][1] in "ntrvf" else match[0][1]
+
+
+def _attributes(path: str, code: list[Token], closing: dict[int, int]) -> Iterator[Finding]:
+    for i, token in enumerate(code):
+        if token.kind == "name" and token.text in ("__attribute__", "__attribute") and _text(code, i + 1) == "(":
+            inside = code[i + 1 : closing[i + 1]]
+        elif token.text == "[" and _text(code, i + 1) == "[":
+            inside = code[i + 2 : i + 66]
+            ends = next((j for j, t in enumerate(inside) if t.text == "]"), len(inside))
+            inside = inside[:ends]
+        else:
+            continue
+        words = {t.text.strip("_") for t in inside if t.kind == "name"}
+        if words & {"constructor", "destructor", "ifunc"} or any(
+            _spoken([t]).strip().startswith(EARLY) for t in inside if t.kind == "string"
+        ):
+            yield _finding("loading", "block", "runs code when it is loaded, before any call", path, token)
+            return
 
 
 def _state(path: str, code: list[Token]) -> Iterator[Finding]:

@@ -26,6 +26,40 @@ PERSISTING = {
     *("cudaKernelNodeAttributeAccessPolicyWindow", "CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW"),
 }  # fmt: skip
 HARMLESS_LIMITS = {"cudaLimitStackSize", "cudaLimitPrintfFifoSize", "cudaLimitMallocHeapSize"}
+SETTINGS: dict[str, tuple[str, Severity, str]] = {
+    **dict.fromkeys(
+        ("cudaLaunchHostFunc", "cudaStreamAddCallback", "cuLaunchHostFunc", "cuStreamAddCallback"),
+        ("threads", "block", "has the host do something later, on a thread of the driver's"),
+    ),
+    **dict.fromkeys(
+        ("cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaStreamUpdateCaptureDependencies", "cuStreamBeginCapture",
+         "cuStreamEndCapture", "cudaThreadExchangeStreamCaptureMode"),
+        ("streams", "block", "meddles with the graph into which it is captured"),
+    ),
+    **dict.fromkeys(
+        ("cudaGraphLaunch", "cuGraphLaunch", "cudaGraphInstantiate"),
+        ("streams", "warning", "works by a graph of its own, which keeps the addresses of the call that it was made in"),
+    ),
+    **dict.fromkeys(
+        ("cudaStreamIsCapturing", "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v2", "cuStreamIsCapturing",
+         "cuStreamGetCaptureInfo"),
+        ("streams", "warning", "asks whether it is captured: a call that is timed must be like one that is looked at"),
+    ),
+    **dict.fromkeys(
+        ("cudaDeviceReset", "cuDevicePrimaryCtxReset", "cuCtxDestroy", "cudaSetDeviceFlags", "cudaDeviceSetCacheConfig"),
+        ("global-state", "block", "changes the device for everybody in this process"),
+    ),
+    **dict.fromkeys(
+        ("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cuIpcOpenMemHandle"), ("process", "block", "reaches other processes")
+    ),
+    **dict.fromkeys(
+        ("cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart", "cuProfilerStop"),
+        ("patching", "block", "switches the profiler that looks at it"),
+    ),
+}  # fmt: skip
+BY_NAME = {"pybind11": {"exec", "eval", "eval_file", "module_", "module"}, "py": {"exec", "eval", "eval_file", "module_", "module"},
+           "c10": {"Dispatcher"}, "jit": {"compile", "load"}}  # fmt: skip
+"""Ways from C++ to call what has a name in Python or in torch's tables."""
 STREAMS = {"cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaStreamCreateWithPriority", "cuStreamCreate"}
 Hit = tuple[Token, str, Severity, str]
 
@@ -51,7 +85,20 @@ def _libraries(code: list[Token]) -> Iterator[Hit]:
     torch = any(t.kind == "name" and t.text in ("torch", "at", "ATen") for t in code)
     for i, token in enumerate(code):
         name, before, after = token.text, _text(code, i - 1), _text(code, i + 1)
-        if token.kind != "name" or after != "(":
+        if token.kind != "name":
+            continue
+        if before == "::" and name in BY_NAME.get(_text(code, i - 2), ()) and after in ("(", "::"):
+            yield token, "loading", "block", f"{_text(code, i - 2)}::{name}: calls by a name that cannot be read here"
+        elif before == "::" and _text(code, i - 2) == "cub" and name.startswith("Device"):
+            yield token, "library-call", "warning", f"cub::{name}: a library's kernel does a part of the work"
+        elif name == "thrust" and after == "::" and _text(code, i + 3) == "(":
+            yield (
+                token,
+                "library-call",
+                "warning",
+                f"thrust::{_text(code, i + 2)}: a library's kernel does a part of the work",
+            )
+        if after != "(":
             continue
         if name.startswith(LIBRARY_PREFIXES):
             yield token, "library-call", "block", f"{name}: a library's kernel, where its own was asked for"
@@ -80,6 +127,9 @@ def _settings(code: list[Token]) -> Iterator[Hit]:
                     "block",
                     f"{token.text}: changes a limit of the device ({_text(code, i + 2)})",
                 )
+        elif token.text in SETTINGS and _text(code, i + 1) == "(":
+            rule, severity, what = SETTINGS[token.text]
+            yield token, rule, severity, f"{token.text}: it {what}"
         elif token.text in STREAMS and _text(code, i + 1) == "(":
             yield (
                 token,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -16,14 +17,26 @@ MODULES: dict[str, Hit] = {
     **dict.fromkeys(("threading", "_thread", "concurrent", "asyncio"), ("threads", "block", "starts threads")),
     **dict.fromkeys(("socket", "ssl", "http", "urllib", "requests", "httpx"), ("network", "block", "opens connections")),
     **dict.fromkeys(("shutil", "tempfile", "pathlib", "mmap", "io", "pickle", "shelve"), ("files", "block", "reaches for files")),
-    **dict.fromkeys(("inspect", "gc", "tracemalloc"), ("frames", "block", "looks into the process that runs it")),
-    **dict.fromkeys(("importlib", "builtins", "pip", "ensurepip"), ("loading", "block", "loads or replaces other code")),
-    **dict.fromkeys(("signal", "resource"), ("signals", "block", "changes how the process runs")),
+    **dict.fromkeys(
+        ("inspect", "gc", "tracemalloc", "traceback", "faulthandler", "bdb", "pdb", "trace"),
+        ("frames", "block", "looks into the process that runs it"),
+    ),
+    **dict.fromkeys(
+        ("importlib", "builtins", "pip", "ensurepip", "runpy", "code", "codeop", "imp", "pkgutil", "zipimport"),
+        ("loading", "block", "loads or replaces other code"),
+    ),
+    **dict.fromkeys(("signal", "resource", "atexit"), ("signals", "block", "changes how the process runs")),
     **dict.fromkeys(("os", "sys"), ("module", "note", "is seldom needed in a kernel")),
     "inside": ("harness", "block", "reaches into the loop that calls it"),
     "candidate_kernel": ("harness", "block", "reaches for itself as the harness sees it"),
     "time": ("module", "note", "reads the clock"),
 }  # fmt: skip
+ORDINARY = {
+    *("__future__", "abc", "argparse", "array", "bisect", "cmath", "collections", "contextlib", "copy", "dataclasses", "enum"),
+    *("functools", "heapq", "itertools", "json", "logging", "math", "numbers", "operator", "platform", "random", "re"),
+    *("statistics", "string", "struct", "textwrap", "types", "typing", "warnings", "weakref", "fractions", "decimal"),
+}  # fmt: skip
+"""Of the standard library, what kernels import. Anything else is said."""
 CALLS: dict[str, Hit] = {
     **dict.fromkeys(("eval", "exec", "compile", "__import__"), ("loading", "block", "runs code that cannot be read here")),
     "open": ("files", "block", "reaches for files"),
@@ -64,8 +77,19 @@ DOTTED: dict[str, Hit] = {
 }  # fmt: skip
 ATTRIBUTES = {
     "__subclasses__", "__globals__", "__builtins__", "__code__", "__closure__", "f_back", "f_globals", "f_locals",
-    "tb_frame", "gi_frame", "cr_frame", "__getattribute__",
+    "tb_frame", "gi_frame", "cr_frame", "__getattribute__", "__traceback__",
 }  # fmt: skip
+EVERYWHERE = {
+    *("torch.set_default_dtype", "torch.set_default_device", "torch.set_default_tensor_type", "torch.set_flush_denormal"),
+    *("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.manual_seed", "torch.seed"),
+    *("torch.set_deterministic_debug_mode", "torch.autograd.set_detect_anomaly", "torch.set_warn_always"),
+    *("torch.cuda.set_per_process_memory_fraction", "torch.cuda.memory.change_current_allocator", "torch.set_printoptions"),
+    *("sys.setrecursionlimit", "sys.setswitchinterval", "numpy.seterr", "numpy.random.seed"),
+}  # fmt: skip
+"""Settings of the whole process. Who calls the kernel computes with them afterwards."""
+CHANGES_RESULTS = {"torch.set_default_dtype", "torch.set_default_device", "torch.set_default_tensor_type"}
+MODES = ("TorchFunctionMode", "TorchDispatchMode")
+MOST_ALIGNMENT_BYTES = 4096
 REFERENCES = {"reference", "problem_reference", "problem_inputs", "baselines"}
 HIDDEN_MODULES = {
     "threading", "_thread", "subprocess", "ctypes", "socket", "importlib", "inspect", "gc", "builtins", "shutil", "tempfile",
@@ -79,16 +103,37 @@ IDENTITIES = {"data_ptr", "id", "hash", "untyped_storage", "_version", "tobytes"
 
 def scan_python(path: str, text: str) -> list[Finding]:
     """Findings of one file; a file that does not parse has none here, the build says why it does not."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(text)
+    if tree is None:
         return []
     scanner = Scanner(tree)
-    hits = [*scanner.imports(), *scanner.names(), *scanner.patches(), *scanner.state(), *scanner.memos()]
+    hits = [
+        *scanner.imports(),
+        *scanner.names(),
+        *scanner.patches(),
+        *scanner.state(),
+        *scanner.memos(),
+        *scanner.settings(),
+    ]
     return [
         Finding(rule=rule, severity=severity, evidence=evidence, path=path, line=line)
         for line, (rule, severity, evidence) in hits
     ]
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The tree of what Python would run: by the encoding that the file declares, and without what it does only as a
+    program of its own (``if __name__ == "__main__":``). Nothing where it does not parse."""
+    try:
+        tree = ast.parse(text.encode())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    tree.body = [kept for node in tree.body for kept in (node.orelse if _is_main(node) else [node])]  # type: ignore[attr-defined]
+    return tree
+
+
+def _is_main(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("__name__ == '__main__'", "'__main__' == __name__")
 
 
 class Scanner:
@@ -127,6 +172,9 @@ class Scanner:
             for name in names:
                 if hit := MODULES.get(name.partition(".")[0]):
                     yield _line(node), (hit[0], hit[1], f"imports {name.partition('.')[0]}: it {hit[2]}")
+                elif (root := name.partition(".")[0]) in sys.stdlib_module_names - ORDINARY:
+                    severity: Severity = "warning" if root.startswith("_") or root in ("posix", "nt") else "note"
+                    yield _line(node), ("module", severity, f"imports {root}, which is seldom needed in a kernel")
                 if name.partition(".")[0] in REFERENCES:
                     yield _line(node), ("reference", "block", f"imports {name}: the reference, not a kernel of its own")
                 if hit := _dotted_hit(name):
@@ -134,13 +182,30 @@ class Scanner:
 
     def names(self) -> Iterator[tuple[int, Hit]]:
         defined = {n.name for n in ast.walk(self.tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        defined |= {n.id for n in ast.walk(self.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        defined |= {n.arg for n in ast.walk(self.tree) if isinstance(n, ast.arg)}
+        called = {id(n.func) for n in ast.walk(self.tree) if isinstance(n, ast.Call)}
         for node in ast.walk(self.tree):
+            if isinstance(node, ast.Name) and id(node) not in called and node.id in ("eval", "exec", "__import__"):
+                if node.id not in defined and isinstance(node.ctx, ast.Load):
+                    yield (
+                        _line(node),
+                        ("loading", "block", f"hands on {node.id}: it runs code that cannot be read here"),
+                    )
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and len(node.args) > 1:
+                if (part := folded(node.args[1])) in ATTRIBUTES:
+                    yield _line(node), ("frames", "block", f"uses {part}: it looks into the process that runs it")
+                elif part is None and self._root(node.args[0]) in self.aliases:
+                    text = "looks up a part of a module by a name that is made while it runs"
+                    yield _line(node), ("hidden-name", "warning", text)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 name = node.func.id
                 if name in CALLS and name not in defined and name not in self.aliases:
                     rule, severity, what = CALLS[name]
                     yield _line(node), (rule, severity, f"calls {name}(): it {what}")
             elif isinstance(node, ast.Attribute):
+                if node.attr == "__dict__" and self._root(node.value) in self.aliases:
+                    yield _line(node), ("hidden-name", "warning", "looks up a part of a module in its table of names")
                 if node.attr in ATTRIBUTES:
                     yield _line(node), ("frames", "block", f"uses {node.attr}: it looks into the process that runs it")
                 name = self.dotted(node)
@@ -186,14 +251,31 @@ class Scanner:
             arguments = function.args.args[len(function.args.args) - len(function.args.defaults) :]
             defaults = zip(arguments, function.args.defaults, strict=True)
             kept = containers | {a.arg for a, default in defaults if _is_container(default)}
+            identities: set[str] | None = None
             for node in ast.walk(function):
                 if name := _written(node, kept):
-                    identities = _identities(function)
+                    identities = _identities(function) if identities is None else identities
                     if identities:
                         text = f"keeps {name} from call to call, and asks who an input is ({', '.join(sorted(identities))})"
                         yield _line(node), ("state-by-identity", "block", text)
                     else:
                         yield _line(node), ("state", "warning", f"writes to {name}, which lives from call to call")
+
+    def settings(self) -> Iterator[tuple[int, Hit]]:
+        """Calls that change what everybody else in the process computes, for as long as it lives."""
+        modes = {n.name for n in ast.walk(self.tree) if isinstance(n, ast.ClassDef) and self._is_mode(n)}
+        within = {id(i.context_expr) for n in ast.walk(self.tree) if isinstance(n, ast.With) for i in n.items}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and id(node) not in within and (name := self.dotted(node.func)) in EVERYWHERE:
+                severity: Severity = "block" if name in CHANGES_RESULTS else "warning"
+                text = f"{name}: it changes a setting of the whole process, and what others compute there"
+                yield _line(node), ("global-state", severity, text)
+            elif modes and isinstance(node, ast.Attribute) and node.attr == "__enter__":
+                text = "enters a mode that sees every later call of torch in this process, and does not leave it"
+                yield _line(node), ("patching", "block", text)
+
+    def _is_mode(self, node: ast.ClassDef) -> bool:
+        return any(self.dotted(base).rpartition(".")[2] in MODES for base in node.bases)
 
     def memos(self) -> Iterator[tuple[int, Hit]]:
         for node in ast.walk(self.tree):
@@ -242,7 +324,31 @@ def _written(node: ast.AST, names: set[str]) -> str | None:
 
 
 def _identities(function: ast.FunctionDef) -> set[str]:
-    """By what this function tells inputs apart: addresses, versions, bytes."""
-    found = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute) and n.attr in IDENTITIES}
+    """By what this function tells inputs apart: addresses, versions, bytes. How an address is aligned tells none apart."""
+    aligned = {
+        id(each)
+        for node in ast.walk(function)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.BitAnd) and _is_small(node.right)
+        for each in ast.walk(node.left)
+    }
+    found = {
+        n.attr
+        for n in ast.walk(function)
+        if isinstance(n, ast.Attribute) and n.attr in IDENTITIES and id(n) not in aligned
+    }
     calls = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
     return found | {c.id for c in calls if isinstance(c, ast.Name) and c.id in IDENTITIES}
+
+
+def _is_small(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int) and 0 < node.value <= MOST_ALIGNMENT_BYTES
+
+
+def folded(node: ast.expr) -> str | None:
+    """``"mat" + "mul"`` as one string; nothing for what is not written out."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = folded(node.left), folded(node.right)
+        return None if left is None or right is None else left + right
+    return None

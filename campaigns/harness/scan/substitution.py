@@ -10,8 +10,9 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from ..report import Finding, Severity
-from .host import FREE, Host
-from .python import Scanner
+from .copying import only_copies
+from .host import FREE, Host, held
+from .python import Scanner, folded, parsed
 
 HEAVY = {
     *("matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "addmv", "mv", "einsum", "tensordot", "chain_matmul"),
@@ -19,8 +20,12 @@ HEAVY = {
     *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution"),
     *("_scaled_mm", "_grouped_mm", "_scaled_grouped_mm", "grouped_mm", "scaled_mm", "scaled_grouped_mm", "_int_mm"),
     *("flash_attention", "_flash_attention_forward", "_efficient_attention_forward"),
+    *("inner", "dot", "vdot", "vecdot", "cdist", "Linear", "LazyLinear", "Bilinear", "Conv1d", "Conv2d", "Conv3d"),
+    *("MultiheadAttention", "__matmul__", "__rmatmul__", "sgemm", "dgemm", "sgemv", "dgemv"),
 }  # fmt: skip
-METHODS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addmv", "mv"}
+"""Of torch, and of NumPy and SciPy, by any path: ``torch.mm``, ``torch.ops.aten.mm.default``, ``torch.Tensor.mm``."""
+METHODS = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addmv", "mv", "inner", "__matmul__", "__rmatmul__"}
+ROOTS = ("torch", "numpy", "scipy")
 WHOLE = {
     *("softmax", "log_softmax", "layer_norm", "rms_norm", "group_norm", "batch_norm", "instance_norm", "cross_entropy"),
     *("nll_loss", "gelu", "silu", "glu", "swiglu", "scatter_softmax"),
@@ -35,14 +40,16 @@ Hit = tuple[str, int, str, Severity, str]
 
 def scan_substitution(files: Mapping[str, str], outputs: int) -> list[Finding]:
     """Findings over all Python files together; none where one of them does not parse: the build says so."""
-    try:
-        trees = {path: ast.parse(text) for path, text in files.items()}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    trees: dict[str, ast.Module] = {}
+    for path, text in files.items():
+        tree = parsed(text)
+        if tree is None:
+            return []
+        trees[path] = tree
     host = Host(trees, outputs)
     hits: list[Hit] = [*_libraries(trees), *_kernels(host)]
     if host.kernels:
-        hits += [*_calls(host), *_writes(host), *_fallbacks(host)]
+        hits += [*_calls(host), *_writes(host), *_carries(host), *_fallbacks(host)]
     found: dict[tuple[str, str, int], Finding] = {}
     for path, line, rule, severity, evidence in hits:
         key = (rule, path, line)
@@ -127,6 +134,20 @@ def _names(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
+def _carries(host: Host) -> Iterator[Hit]:
+    """Kernels that compute nothing, and are given what torch has computed from the inputs."""
+    launches = host.launches()
+    used = {n.id for _, call in launches for n in ast.walk(call.func) if isinstance(n, ast.Name)} & host.carriers
+    if not used or not used <= set(host.jitted) or not all(only_copies(host.jitted[name][1]) for name in used):
+        return
+    for path, call in launches:
+        for argument in [*call.args, *(k.value for k in call.keywords)]:
+            if any(held(each) and host.computes(each) for each in [argument, *_made_of(host, argument)]):
+                text = "its kernels only copy: a library computes from the inputs what they are given"
+                yield path, call.lineno, "library-call", "block", text
+                return
+
+
 def _writes(host: Host) -> Iterator[Hit]:
     """An output that torch computes from inputs alone: on that path it does the kernel's work."""
     launched = host.launched_names() - host.inputs - host.outs
@@ -139,12 +160,7 @@ def _writes(host: Host) -> Iterator[Hit]:
 
 def _made_of(host: Host, value: ast.expr) -> list[ast.expr]:
     """The expressions assigned to the names in a value: ``t = x * s; y.copy_(t)``."""
-    names = host.sources(value) - host.inputs - host.outs
-    found = []
-    for _, node in host.nodes():
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
-            found.append(node.value)
-    return found
+    return [made for name in sorted(host.sources(value) - host.inputs - host.outs) for made in host.made.get(name, ())]
 
 
 def _calls(host: Host) -> Iterator[Hit]:
@@ -155,10 +171,12 @@ def _calls(host: Host) -> Iterator[Hit]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             yield path, line, "library-call", "block", "a @ b outside a kernel: the library's matrix product"
         if not isinstance(node, ast.Call):
+            if taken := _taken(scanners[path], node):
+                yield path, line, "library-call", "block", taken
             continue
         name = resolved(scanners[path], node.func)
         last = name.rpartition(".")[2]
-        if name.startswith("torch.") and last in HEAVY:
+        if is_heavy(name):
             yield path, line, "library-call", "block", f"{name}: the library's kernel, where its own was asked for"
         elif (
             isinstance(node.func, ast.Attribute)
@@ -179,25 +197,33 @@ def _calls(host: Host) -> Iterator[Hit]:
         elif name == "getattr" and node.args and scanners[path].dotted(node.args[0]).startswith("torch"):
             yield path, line, "hidden-name", "warning", "looks up a part of torch by a name that is made while it runs"
 
+    for path, node in host.top_nodes():
+        if taken := _taken(scanners[path], node):
+            yield path, _line(node), "library-call", "block", taken
+
+
+def is_heavy(name: str) -> bool:
+    """Whether a dotted name is a library's product, attention or convolution; overloads (``mm.default``) too."""
+    root, *parts = name.split(".")
+    return root in ROOTS and bool(HEAVY.intersection(parts))
+
+
+def _taken(scanner: Scanner, node: ast.AST) -> str:
+    """A library's product that is not called here but kept under another name, in a table, as a default."""
+    if not isinstance(node, ast.Attribute | ast.Name) or not isinstance(node.ctx, ast.Load):
+        return ""
+    name = scanner.dotted(node)
+    if is_heavy(name):
+        return f"{name}: the library's kernel, where its own was asked for"
+    return "torch.compile: its kernels are not the candidate's own" if name == "torch.compile" else ""
+
 
 def resolved(scanner: Scanner, function: ast.expr) -> str:
     """The dotted name of what is called, also through ``getattr(torch, "mm")`` with a name that is written out."""
     if isinstance(function, ast.Call) and getattr(function.func, "id", "") == "getattr" and len(function.args) > 1:
-        try:
-            part = ast.literal_eval(_folded(function.args[1]))
-        except (ValueError, TypeError, SyntaxError):
-            return ""
-        return f"{scanner.dotted(function.args[0])}.{part}"
+        part = folded(function.args[1])
+        return "" if part is None else f"{scanner.dotted(function.args[0])}.{part}"
     return scanner.dotted(function)
-
-
-def _folded(node: ast.expr) -> ast.expr:
-    """``"mat" + "mul"`` as one string."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        parts = [_folded(node.left), _folded(node.right)]
-        if all(isinstance(p, ast.Constant) and isinstance(p.value, str) for p in parts):
-            return ast.Constant("".join(p.value for p in parts if isinstance(p, ast.Constant)))  # type: ignore[misc]
-    return node
 
 
 def _fallbacks(host: Host) -> Iterator[Hit]:
