@@ -74,6 +74,7 @@ def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
         "bool f(int rows) { const bool signal = rows > 3; return signal; }",
         "__attribute__((hot)) void f() {} // σ² größer",
         "#define APOSTROPHE don't",
+        'void f() { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(1), "r"(2)); }',
     ],
 )
 def test_ordinary_cpp_passes(text: str):

@@ -46,6 +46,7 @@ STD_CALLS = {"system", "exit", "_Exit", "quick_exit", "signal", "fopen", "freope
 EARLY = (".init_array", ".fini_array", ".preinit_array", ".ctors", ".dtors", ".init", ".fini")
 MOST_TOKENS = 400_000
 """Of one file. A mebibyte of ordinary source has some 250,000."""
+_EARLY_SECTION = re.compile(r"section\s*\W{0,4}\.(?:init|fini|preinit|ctors|dtors)")
 HEADERS = {"thread", "future", "pthread.h", "omp.h", "dlfcn.h", "sys/socket.h", "fstream", "filesystem", "unistd.h"}
 STATEMENTS = {"return", "else", "do", "case", "throw", "co_return", "and", "or", "not"}
 MAPS = {"map", "unordered_map", "set", "unordered_set"}
@@ -189,7 +190,7 @@ def _assembly(path: str, code: list[Token], closing: dict[int, int]) -> Iterator
         i = max(i, end)
         if any(word in body for word in ("syscall", "sysenter", "int $0x80", "svc", ".incbin", ".include")):
             yield _finding("syscall", "block", "assembly that calls the kernel or includes a file", path, token)
-        elif any(word in body for word in EARLY):
+        elif _EARLY_SECTION.search(body):
             yield _finding(
                 "loading", "block", "assembly that runs code when it is loaded, before any call", path, token
             )
