@@ -114,15 +114,15 @@ def known_baseline(attempt: Attempt) -> AttemptProfile | None:
 def attach(ticket: str) -> None:
     """Take in the traces that lie at the broker under ``ticket``. Called again, it finds nothing, or the same."""
     attempt = Attempt.objects.filter(ticket=ticket).select_related("campaign").first()
-    raw = dispatch.traces_of(ticket)
-    if attempt is None or raw is None:
+    found = dispatch.traces_of(ticket)
+    if attempt is None:
         return
-    try:
-        for trace in msgspec.msgpack.decode(raw, type=list[Trace]):
-            attach_one(attempt, trace)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
-        note(attempt, CANDIDATE, f"what the evaluator sent could not be read: {error}")
-    dispatch.forget_traces(ticket)
+    for raw in found:
+        try:
+            attach_one(attempt, msgspec.msgpack.decode(raw, type=Trace))
+        except (msgspec.ValidationError, msgspec.DecodeError) as error:
+            note(attempt, CANDIDATE, f"what the evaluator sent could not be read: {error}")
+    dispatch.forget_traces(ticket, len(found))
 
 
 def attach_one(attempt: Attempt, trace: Trace) -> None:

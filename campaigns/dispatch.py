@@ -74,13 +74,15 @@ def capture_under_way(ticket: str, queue: str) -> bool:
     return bool(broker().exists(f"capture:{ticket}:alive")) or is_waiting(ticket, queue)
 
 
-def traces_of(ticket: str) -> bytes | None:
-    traces = broker().get(f"capture:{ticket}:traces")
-    return traces.encode() if isinstance(traces, str) else traces
+def traces_of(ticket: str) -> list[bytes]:
+    """What an evaluator left so far, the oldest first."""
+    found = broker().lrange(f"capture:{ticket}:traces", 0, -1)
+    return [trace.encode() if isinstance(trace, str) else trace for trace in found]
 
 
-def forget_traces(ticket: str) -> None:
-    broker().delete(f"capture:{ticket}:traces")
+def forget_traces(ticket: str, count: int) -> None:
+    """The oldest so many of them."""
+    broker().ltrim(f"capture:{ticket}:traces", count, -1)
 
 
 def request_of(attempt: Attempt) -> EvaluationRequest:

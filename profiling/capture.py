@@ -15,6 +15,9 @@ PRODUCTS = {"nsys": ".sqlite", "ncu": ".ncu-rep"}
 MAX_TRACE_BYTES = 16 << 20
 """Traces of a few calls have 10 to 900 kB in gzip, reports of nsys and ncu a few MB; this is the most that is kept."""
 
+MOST_KERNELS = 8
+"""That ncu looks at: each is run some forty times, and has 0.9 to 1.2 MB in the report."""
+
 
 def installed() -> dict[str, str]:
     """Where nsys and ncu are, of those that are on the PATH."""
@@ -39,7 +42,9 @@ def nsys_command(program: Sequence[str], report: Path, nsys: str = "nsys") -> li
     ]  # fmt: skip
 
 
-def ncu_command(program: Sequence[str], report: Path, phase: str, kernels: int = 20, ncu: str = "ncu") -> list[str]:
+def ncu_command(
+    program: Sequence[str], report: Path, phase: str, kernels: int = MOST_KERNELS, ncu: str = "ncu"
+) -> list[str]:
     """The command that runs ``program`` under Nsight Compute: counters of the first ``kernels`` kernels of the phase,
     clocks left as they are.
     """

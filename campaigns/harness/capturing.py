@@ -6,7 +6,7 @@ It runs after the verdict, as a task of its own: it cannot change or delay one, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Generator
 
 import msgspec
 
@@ -30,8 +30,10 @@ CANDIDATE, BASELINE = "candidate", "baseline"
 WARM_CALLS, MEASURED_CALLS = 3, 5
 SLOTS = 2
 """Draws of the inputs that the calls take in turn."""
-TRACE_LIMIT_S = 240.0
-"""The first call of a baseline may compile."""
+TRACE_LIMIT_S, TOOL_LIMIT_S = 240.0, 120.0
+"""The first call of a baseline may compile. Under nsys or ncu it does so once more."""
+Piece = tuple[str, str]
+"""A role and a tool."""
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,17 +48,28 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def capture(
-    request: EvaluationRequest, roles: list[str], should_stop: Callable[[], bool] = lambda: False
-) -> list[Trace]:
-    """A trace for each role and tool. Raises nothing but ``Stopped``: what goes wrong is in the traces."""
+    request: EvaluationRequest,
+    roles: list[str],
+    should_stop: Callable[[], bool] = lambda: False,
+    taken: Collection[Piece] = (),
+) -> Generator[Trace, None, None]:
+    """A trace for each role and tool but those in ``taken``, torch's first: they take seconds, and nsys and ncu up to minutes.
+
+    Whoever closes it in between may ask for the rest later. Raises nothing but ``Stopped``: what goes wrong is in the traces.
+    """
     try:
         with on_a_warm_bench(request, should_stop) as evaluation:
             tools = ["torch", *(installed() if evaluation.gpu_bench is not None else ())]
             workload = largest(evaluation)
-            return [attempt(evaluation, role, tool, workload) for role in roles for tool in tools]
+            for tool in tools:
+                for role in roles:
+                    if (role, tool) not in taken:
+                        yield attempt(evaluation, role, tool, workload)
     except (CandidateError, CandidateFailure, Infrastructure, ProblemError) as error:
         log.warning("no profile: %s", error)
-        return [failed(role, "torch", "", str(error)) for role in roles]
+        for role in roles:
+            if (role, "torch") not in taken:
+                yield failed(role, "torch", "", str(error))
 
 
 def attempt(evaluation: Evaluation, role: str, tool: str, workload: Workload) -> Trace:
@@ -90,12 +103,12 @@ def code_of(evaluation: Evaluation, role: str) -> tuple[CandidateSource, Built]:
     if role == BASELINE:
         path = evaluation.problem.baselines[evaluation.request.baseline].file
         source = CandidateSource(backend="torch", files={"kernel.py": evaluation.problem.files[path]})
-    return source, backends.get(source.backend).build(source)
+    return source, backends.built(source)
 
 
 def by_tool(evaluation: Evaluation, tool: str, source: CandidateSource, built: Built, workload: Workload) -> bytes:
     calls = in_turn([f"{workload.name}/{slot}" for slot in range(SLOTS)])
-    limit_s = evaluation.block_limit_s(TRACE_LIMIT_S)
+    limit_s = evaluation.block_limit_s(TOOL_LIMIT_S)
     where = (tool, installed()[tool])
     return tooling.report(evaluation, where, source, built, workload, (calls, WARM_CALLS), MAX_TRACE_BYTES, limit_s)
 

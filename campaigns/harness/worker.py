@@ -8,6 +8,7 @@ report goes to ``evaluation:<ticket>:report``; ``evaluation:<ticket>:cancelled``
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -36,6 +37,8 @@ REDIS_URL = os.environ.get("REDIS_URL", "redis://localhost:6379/0")
 ALIVE_S = 10
 BEAT_S = 1.0
 KEEP_S = 24 * 3600
+PUT_OFF_S = 600.0
+"""How long a profile waits for a queue that is never empty."""
 
 app = Celery("campaigns.harness.worker")
 app.conf.update(
@@ -117,13 +120,43 @@ def evaluate_ticket(ticket: str, request: dict[str, Any]) -> None:
     app.send_task("campaigns.tasks.conclude", [ticket], queue="loop")
 
 
-@app.task(name="capture")
-def capture_ticket(ticket: str, request: dict[str, Any], roles: list[str]) -> None:
-    """Profile what was kept, leave the traces, and say so to the queue that imports them. Once for each ticket."""
+@app.task(name="capture", bind=True)
+def capture_ticket(
+    task: Any, ticket: str, request: dict[str, Any], roles: list[str], put_off_since: float | None = None
+) -> None:
+    """Profile what was kept, one role and tool after the other, and say of each to the queue that imports it.
+
+    Whatever else waits in this queue comes first: the rest is asked for again, behind it. After ``PUT_OFF_S`` one profile is
+    taken all the same.
+    """
     die_with_parent()
-    if not broker().exists(f"capture:{ticket}:traces"):
-        with Sign(ticket, "capture").shown():
-            parsed = msgspec.convert(request, EvaluationRequest)
-            traces = capturing.capture(parsed, roles)
-            broker().set(f"capture:{ticket}:traces", msgspec.msgpack.encode(traces), ex=KEEP_S)
-    app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")
+    queue = task.request.delivery_info["routing_key"]
+    since = put_off_since or time.time()
+    parsed = msgspec.convert(request, EvaluationRequest)
+    taken = {(role, tool) for role, tool in map(json.loads, broker().smembers(f"capture:{ticket}:taken"))}
+
+    def put_off() -> bool:
+        if time.time() - since > PUT_OFF_S or not others_wait(queue):
+            return False
+        app.send_task("capture", [ticket, request, roles, since], queue=queue)
+        return True
+
+    if put_off():
+        return
+    with Sign(ticket, "capture").shown(), contextlib.closing(capturing.capture(parsed, roles, taken=taken)) as traces:
+        for trace in traces:
+            with broker().pipeline() as pipeline:
+                pipeline.rpush(f"capture:{ticket}:traces", msgspec.msgpack.encode(trace))
+                pipeline.sadd(f"capture:{ticket}:taken", json.dumps([trace.role, trace.tool]))
+                for key in ("traces", "taken"):
+                    pipeline.expire(f"capture:{ticket}:{key}", KEEP_S)
+                pipeline.execute()
+            app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")
+            since = time.time()
+            if put_off():
+                return
+
+
+def others_wait(queue: str) -> bool:
+    """Whether something else than a capture lies in the queue."""
+    return any(b'"task": "capture"' not in message for message in broker().lrange(queue, 0, -1))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import dataclass, field
 
-from campaigns.harness import backends, candidate
+from campaigns.harness import backends
 from campaigns.harness.request import CandidateSource
 
 from .request import StackKernel
@@ -43,17 +42,7 @@ class Variant:
         return backends.Built(laid, MODEL)
 
 
-_built: dict[str, tuple[dict[str, bytes], str]] = {}
-_building = threading.Lock()
-
-
 def built_kernel(kernel: StackKernel) -> tuple[dict[str, bytes], str]:
-    """Files and entry of a kernel, built once: a stack of four holds the first one four times."""
-    key = candidate.sha256(kernel.source)
-    with _building:
-        if key not in _built:
-            made = backends.get(kernel.source.backend).build(kernel.source)
-            if len(_built) > 100:
-                _built.clear()
-            _built[key] = made.files, made.entry
-        return _built[key]
+    """Files and entry of a kernel: a stack of four holds the first one four times."""
+    made = backends.built(kernel.source)
+    return made.files, made.entry

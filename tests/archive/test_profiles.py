@@ -124,7 +124,7 @@ def test_nobody_is_asked_for_profiles_that_an_archive_lacks(rich, settings, monk
     campaign = archive.restore(io.BytesIO(data), "x.zip", None)
     monkeypatch.setattr("campaigns.dispatch.capture", lambda *a: pytest.fail("asked"))
     monkeypatch.setattr("campaigns.dispatch.capture_under_way", lambda *a: False)
-    monkeypatch.setattr("campaigns.dispatch.traces_of", lambda *a: None)
+    monkeypatch.setattr("campaigns.dispatch.traces_of", lambda *a: [])
     captures.watch()
     assert {s.word for s in captures.pair(campaign.attempts.get(number=1)).sides} == {"deleted, or not in the archive"}
 

@@ -41,7 +41,7 @@ def holds_nothing_of_its_host(trace: capturing.Trace) -> None:
 
 def test_candidate_and_baseline_are_profiled_with_the_harness_s_phases(tmp_path: Path) -> None:
     """A candidate of C++, which sees torch here only, and the baseline in torch."""
-    found = capturing.capture(request_for(named("faster.cpp")), [capturing.CANDIDATE, capturing.BASELINE])
+    found = list(capturing.capture(request_for(named("faster.cpp")), [capturing.CANDIDATE, capturing.BASELINE]))
     assert [(t.role, t.tool) for t in found] == [("candidate", "torch"), ("baseline", "torch")]
     assert found[0].workload == found[1].workload != ""
     for trace in found:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from campaigns import captures, conclusion, progress
+from campaigns import captures, conclusion, dispatch, progress
+from campaigns.harness import worker
 from campaigns.harness.capturing import Trace
 from campaigns.harness.inside.trace import MEASURED
 from campaigns.models import Attempt, AttemptProfile, Phase
@@ -45,7 +47,7 @@ def kept(at_broker, settings, tmp_path: Path) -> Attempt:
 
 
 def left(at_broker, attempt: Attempt, *traces: Trace) -> None:
-    at_broker.set(f"capture:{attempt.ticket}:traces", msgspec.msgpack.encode(list(traces)))
+    at_broker.rpush(f"capture:{attempt.ticket}:traces", *map(msgspec.msgpack.encode, traces))
 
 
 def test_a_keep_asks_for_both_profiles(kept, at_broker):
@@ -103,7 +105,7 @@ def test_what_went_wrong_stands_where_the_profile_would(kept, at_broker):
 
 
 def test_rubbish_at_the_broker_is_said_and_harms_nothing(kept, at_broker):
-    at_broker.set(f"capture:{kept.ticket}:traces", b"\xc1 no msgpack")
+    at_broker.rpush(f"capture:{kept.ticket}:traces", b"\xc1 no msgpack")
     captures.attach(kept.ticket)
     assert "could not be read" in kept.profiles.get(role="candidate").problem
 
@@ -142,6 +144,47 @@ def test_traces_whose_message_was_lost_are_taken_in(kept, at_broker, settings):
     captures.watch()
     assert at_broker.llen("profiles") == 1
     assert at_broker.llen(kept.campaign.queue) == 0
+
+
+def test_profiles_let_evaluations_go_first_and_are_taken_one_by_one(kept, at_broker, monkeypatch):
+    queue = kept.campaign.queue
+    (message,) = at_broker.lrange(queue, 0, -1)
+    ticket, body, roles = json.loads(base64.b64decode(json.loads(message)["body"]))[0]
+    monkeypatch.setattr(worker, "broker", lambda: at_broker)
+    monkeypatch.setattr(worker.app, "send_task", dispatch.app.send_task)
+    monkeypatch.setattr(worker, "die_with_parent", lambda: None)
+    asked: list[tuple[str, str]] = []
+
+    def capture(request, roles, taken):
+        for role in roles:
+            if (role, "torch") not in taken:
+                asked.append((role, "torch"))
+                yield trace(role, 0 if role == "candidate" else 7)
+
+    monkeypatch.setattr(worker.capturing, "capture", capture)
+
+    def deliver(*more: float) -> None:
+        at_broker.delete(queue)
+        worker.capture_ticket.push_request(delivery_info={"routing_key": queue})
+        if waiting:
+            assert progress.send_out(make_attempt(kept.campaign, phase=Phase.READY, files=kept.campaign.start_files))
+        worker.capture_ticket.run(ticket, body, roles, *more)
+        worker.capture_ticket.pop_request()
+
+    waiting = True
+    deliver()
+    assert asked == []  # put off, behind the evaluation
+    assert [b'"task": "capture"' in m for m in reversed(at_broker.lrange(queue, 0, -1))] == [False, True]
+    deliver(1.0)  # for too long: one is taken
+    assert asked == [("candidate", "torch")]
+    assert at_broker.llen(queue) == 2
+    waiting = False
+    deliver()
+    assert asked == [("candidate", "torch"), ("baseline", "torch")]
+    assert at_broker.llen(queue) == 0
+    captures.attach(kept.ticket)
+    assert {side.word for side in captures.pair(kept).sides} == {"waiting for import"}
+    assert at_broker.llen(f"capture:{kept.ticket}:traces") == 0
 
 
 def test_a_broker_that_is_gone_costs_the_profile_and_nothing_else(kept, monkeypatch):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
+from .. import candidate
 from ..errors import CandidateError
+from ..request import CandidateSource
 from .base import Backend, Built
 from .cpp import Cpp
 from .cuda import Cuda
@@ -12,7 +16,12 @@ from .triton import Triton
 
 BACKENDS: dict[str, Backend] = {backend.name: backend for backend in (Cpp(), Torch(), Triton(), Cuda(), CuteDsl())}
 
-__all__ = ["BACKENDS", "Backend", "Built", "get"]
+__all__ = ["BACKENDS", "Backend", "Built", "built", "get"]
+
+KEPT_BUILDS = 32
+_kept: dict[str, Built] = {}
+_locks: dict[str, threading.Lock] = {}
+_lock = threading.Lock()
 
 
 def get(name: str) -> Backend:
@@ -23,3 +32,27 @@ def get(name: str) -> Backend:
     if why := backend.missing():
         raise CandidateError(f"backend {name!r} cannot be used here: {why}")
     return backend
+
+
+def built(source: CandidateSource) -> Built:
+    """What the sources build to: built once in a process's life, also where several threads ask. Raises what ``get`` and
+    ``Backend.build`` raise; a failure is not kept.
+
+    nvcc takes 10 s for a kernel that an evaluation, a profile and each stack want again.
+    """
+    key = candidate.sha256(source)
+    with _lock:
+        own = _locks.setdefault(key, threading.Lock())
+    with own:
+        found = _kept.get(key)
+        if found is None:
+            try:
+                found = get(source.backend).build(source)
+            finally:
+                with _lock:
+                    _locks.pop(key, None)
+            with _lock:
+                while len(_kept) >= KEPT_BUILDS:
+                    del _kept[next(iter(_kept))]
+                _kept[key] = found
+        return found

@@ -19,17 +19,24 @@ SESSION_NS, MIN_BLOCK_NS, MAX_BLOCK_NS = 24_000_000, 2_000_000, 16_000_000
 
 With 8 ms at most for a single workload, 78 of 88 gains of 1 % were recognised (docs/results/harness-h200.md)."""
 MIN_CALLS, MAX_CALLS = 2, 1536
-MEMORY_SHARE = 0.08
+MEMORY_SHARE, MEMORY_OF_ALL = 0.08, 0.5
+"""Of the GPU's memory, for one workload in one process, and for all workloads in all processes of a session together."""
 SHORT, LONG, ONCE, PRIME = "short", "long", "once", "prime"
 
 
-def slot_count(bytes_of_call: int, l2_bytes: int, memory_bytes: int, call_ns: float = math.inf) -> tuple[int, bool]:
-    """How many slots are rotated, and whether that leaves the second-level cache cold. ``call_ns``: the baseline's time.
+def slot_count(
+    bytes_of_call: int, l2_bytes: int, memory_bytes: int, call_ns: float = math.inf, sharers: int = 1
+) -> tuple[int, bool]:
+    """How many slots are rotated, and whether that leaves the second-level cache cold.
+
+    :param call_ns: the baseline's time.
+    :param sharers: how many of such rings lie on the GPU at the same time: workloads by processes.
 
     Between two calls on the same slot all others are used: cold once that is more than twice the cache.
     """
     wanted = math.ceil(2 * l2_bytes / max(1, bytes_of_call)) + 1
-    most = max(2, int(memory_bytes * MEMORY_SHARE / max(1, bytes_of_call)))
+    share = min(MEMORY_SHARE, MEMORY_OF_ALL / sharers)
+    most = max(2, int(memory_bytes * share / max(1, bytes_of_call)) - 1)  # one more is the slot that is called before a block
     long_enough = math.ceil(ONCE_NS / max(1000.0, call_ns))
     count = min(max(MIN_SLOTS, wanted, min(long_enough, LONG_ENOUGH)), MAX_SLOTS, most)
     return count, (count - 1) * bytes_of_call >= 2 * l2_bytes

@@ -116,7 +116,8 @@ class GpuSession:
         """Slots, a warm call, graphs: for all runners at the same time where that is not timed."""
         nbytes = total_bytes(self.problem, workload)
         call_ns = self.bench.time_baseline(workload) * 1e9
-        count, cold = slot_count(nbytes, self.bench.l2_bytes, self.bench.gpu.memory_bytes, call_ns)
+        sharers = self.workloads * len(self.runners)
+        count, cold = slot_count(nbytes, self.bench.l2_bytes, self.bench.gpu.memory_bytes, call_ns, sharers)
         names = [f"{workload.name}/{i}" for i in range(count)]
         lane = Lane(workload, names, cold)
         scales = self.bench.scales_of(workload)

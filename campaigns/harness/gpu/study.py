@@ -70,7 +70,7 @@ class Study:
         self.same = candidate == incumbent
         built: dict[int, Built] = {}
         for index, source in enumerate((candidate, incumbent)):
-            built[index] = backends.get(source.backend).build(source)
+            built[index] = backends.built(source)
         counts = (pool, 0) if self.same else (max(2, pool // 3), max(2, pool - pool // 3))
         self.sides = [
             [self.start(f"{side} {i}", source, built[number]) for i in range(count)]

@@ -69,7 +69,7 @@ def test_on_a_gpu_every_tool_that_is_installed_profiles_candidate_and_baseline(n
         problem_name="scale", problem_files=read_folder(SCALE), candidate=candidate, device="cuda"
     )
     roles = [capturing.CANDIDATE, capturing.BASELINE]
-    found = capturing.capture(request, roles)
+    found = list(capturing.capture(request, roles))
     assert [(t.role, t.tool) for t in found] == [(r, tool) for r in roles for tool in ("torch", *capture.installed())]
     for number, trace in enumerate(found):
         folder = tmp_path / str(number)

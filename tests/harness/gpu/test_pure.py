@@ -33,6 +33,13 @@ def test_a_tiny_workload_is_called_warm():
     assert lane.slot_count(1 << 12, L2, 140 << 30) == (lane.MAX_SLOTS, False)
 
 
+def test_rings_of_all_processes_together_fit_the_gpu():
+    memory, weights, sharers = 140 << 30, 1107 << 20, 4 * 6
+    count, cold = lane.slot_count(weights, L2, memory, sharers=sharers)
+    assert cold
+    assert (count + 1) * weights * sharers < 0.6 * memory
+
+
 def test_few_workloads_get_longer_blocks_than_many():
     assert lane.calls_in_block(70_000, 3) == math.ceil(8_000_000 / 70_000)
     assert lane.calls_in_block(70_000, 12) == math.ceil(2_000_000 / 70_000)
