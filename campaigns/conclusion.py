@@ -19,7 +19,10 @@ def note_start(ticket: str, host: str) -> None:
     """An evaluator has taken the ticket. A late or second word changes nothing."""
     now = timezone.now()
     waiting = Attempt.objects.filter(ticket=ticket, phase=Phase.EVALUATING, evaluation_started_at=None)
-    waiting.update(evaluation_started_at=now, host=host[:200])
+    with transaction.atomic():
+        if waiting.update(evaluation_started_at=now, host=host[:200]):
+            attempt = Attempt.objects.only("campaign_id").get(ticket=ticket)
+            Event.record(attempt.campaign_id, "attempt.begun", attempt)
 
 
 def conclude(ticket: str) -> None:

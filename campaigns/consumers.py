@@ -19,16 +19,19 @@ SIGNED_OUT, GONE = 4403, 4404
 class SignedIn(AsyncJsonWebsocketConsumer):
     """A socket of somebody who is signed in, until that session signs out, in whichever of its tabs."""
 
-    group = ""
+    groups_heard: tuple[str, ...] = ()
 
     async def connect(self) -> None:
-        self.session_group = ""
         if not self.scope["user"].is_authenticated:
             await self.refuse(SIGNED_OUT)
             return
-        self.session_group = notify.session_group(self.scope["session"].session_key or "")
-        await self.channel_layer.group_add(self.session_group, self.channel_name)
+        await self.hear(notify.session_group(self.scope["session"].session_key or ""))
         await self.begin()
+
+    async def hear(self, *names: str) -> None:
+        for name in names:
+            await self.channel_layer.group_add(name, self.channel_name)
+        self.groups_heard += names
 
     async def begin(self) -> None:
         """Accept, or refuse, and say what is there."""
@@ -39,16 +42,35 @@ class SignedIn(AsyncJsonWebsocketConsumer):
         await self.close(code=code)
 
     async def disconnect(self, code: int) -> None:
-        for name in (self.group, self.session_group):
-            if name:
-                await self.channel_layer.group_discard(name, self.channel_name)
+        for name in self.groups_heard:
+            await self.channel_layer.group_discard(name, self.channel_name)
 
     async def signed_out(self, message: dict[str, Any]) -> None:
         await self.close(code=SIGNED_OUT)
 
 
-class CampaignConsumer(SignedIn):
-    """``/ws/campaigns/<id>?since=<seq>``: every event after ``since``, in order, none lost, none twice."""
+class PageConsumer(SignedIn):
+    """``/ws/page``, the one socket of a page that shows nothing live: how many kernels wait for review, when it changes."""
+
+    async def begin(self) -> None:
+        await self.hear(notify.REVIEW_GROUP)
+        await self.accept()
+        await self.count()
+
+    async def receive_json(self, content: Any, **kwargs: Any) -> None:
+        """A page woke up and asks how things stand."""
+        await self.count()
+
+    async def queue_moved(self, message: dict[str, Any]) -> None:
+        await self.count((message["campaign"], message["seq"]))
+
+    async def count(self, event: tuple[int, int] | None = None) -> None:
+        await self.send_json({"waiting": await feed.waiting(event)})
+
+
+class CampaignConsumer(PageConsumer):
+    """``/ws/campaigns/<id>?since=<seq>``, the one socket of a campaign's page: every event after ``since``, in order, none
+    lost, none twice, and what every page hears."""
 
     async def begin(self) -> None:
         self.campaign_id = int(self.scope["url_route"]["kwargs"]["campaign_id"])
@@ -57,13 +79,13 @@ class CampaignConsumer(SignedIn):
             await self.refuse(GONE)
             return
         self.last_seq = feed.since(self.scope["query_string"])
-        self.group = notify.group(self.campaign_id)
-        await self.channel_layer.group_add(self.group, self.channel_name)
-        await self.accept()
+        await self.hear(notify.group(self.campaign_id))
+        await super().begin()
         await self.catch_up()
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """The page asks for what it may have missed; anything else that it says is ignored."""
+        await self.count()
         await self.catch_up()
 
     async def there_is_more(self, message: dict[str, Any]) -> None:
@@ -83,35 +105,29 @@ class CampaignConsumer(SignedIn):
                 await self.close(code=GONE)
 
 
-class NewsConsumer(SignedIn):
-    """``/ws/home``, which every page has open: how many kernels wait for review, and, at most twice a second, that something
-    changed somewhere. The last change is always told: one that comes during the pause is told after it."""
+class NewsConsumer(PageConsumer):
+    """``/ws/home``, Home's one socket: at most twice a second, that something changed somewhere, with what every page hears.
+    The last change is always told: one that comes during the pause is told after it."""
 
-    group = notify.HOME_GROUP
     pending: asyncio.Task[None] | None = None
-    latest: tuple[int, int] | None = None
+    changed = False
 
     async def begin(self) -> None:
-        await self.channel_layer.group_add(self.group, self.channel_name)
-        await self.accept()
-        await self.send_json({"waiting": await feed.waiting()})
+        await self.hear(notify.HOME_GROUP)
+        await super().begin()
 
     async def disconnect(self, code: int) -> None:
         await super().disconnect(code)
         if self.pending is not None:
             self.pending.cancel()
 
-    async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """A page woke up and asks how things stand."""
-        await self.send_json({"waiting": await feed.waiting()})
-
     async def there_is_more(self, message: dict[str, Any]) -> None:
-        self.latest = message["campaign"], message["seq"]
+        self.changed = True
         if self.pending is None or self.pending.done():
             self.pending = asyncio.create_task(self.say())
 
     async def say(self) -> None:
-        while self.latest is not None:
-            event, self.latest = self.latest, None
-            await self.send_json({"changed": True, "waiting": await feed.waiting(event)})
+        while self.changed:
+            self.changed = False
+            await self.send_json({"changed": True})
             await asyncio.sleep(PAUSE_S)

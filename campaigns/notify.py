@@ -26,6 +26,8 @@ def group(campaign_id: int) -> str:
 
 
 HOME_GROUP = "home"
+REVIEW_GROUP = "review"
+"""Every open page: told only when what waits for review may have changed, which few events do."""
 
 
 def session_group(session_key: str) -> str:
@@ -53,12 +55,15 @@ async def _send(name: str, message: dict[str, object]) -> None:
             log.warning("could not tell open pages: %s; they catch up at their next look", error)
 
 
-def there_is_more(campaign_id: int, seq: int) -> None:
-    """Say that the campaign has events up to ``seq``. Never raises, never waits."""
+def there_is_more(campaign_id: int, seq: int, queue_moved: bool = False) -> None:
+    """Say that the campaign has events up to ``seq``, and to every page whether one of them moved the review queue.
+    Never raises, never waits."""
     message: dict[str, object] = {"type": "there.is.more", "campaign": campaign_id, "seq": seq}
     loop = _sender()
     for name in (group(campaign_id), HOME_GROUP):
         asyncio.run_coroutine_threadsafe(_send(name, message), loop)
+    if queue_moved:
+        asyncio.run_coroutine_threadsafe(_send(REVIEW_GROUP, {**message, "type": "queue.moved"}), loop)
 
 
 def signed_out(session_key: str) -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path, re_path
 
-from .consumers import CampaignConsumer, NewsConsumer
+from .consumers import CampaignConsumer, NewsConsumer, PageConsumer
 from .views import (
     archive,
     attempts,
@@ -83,4 +83,5 @@ urlpatterns: list[URLPattern] = [
 websocket_urlpatterns = [
     path("ws/campaigns/<int:campaign_id>", CampaignConsumer.as_asgi()),
     path("ws/home", NewsConsumer.as_asgi()),
+    path("ws/page", PageConsumer.as_asgi()),
 ]

@@ -150,7 +150,13 @@ class Attempt(models.Model):
         return (self.band[1] - self.band[0]) / 2 if self.band else None
 
     def took(self) -> timedelta | None:
-        return self.judged_at - self.created_at if self.judged_at else None
+        """From when an evaluator began, or where that is not known from when it was proposed, to the verdict."""
+        return self.judged_at - (self.evaluation_started_at or self.created_at) if self.judged_at else None
+
+    @property
+    def waited(self) -> timedelta | None:
+        """From the first line of its proposal to when an evaluator began."""
+        return self.evaluation_started_at - self.created_at if self.evaluation_started_at else None
 
     def signed_sha256(self, range_: dict[str, Any] | None = None) -> str:
         """What an approval signs: candidate files, problem, harness version, report and range."""

@@ -17,6 +17,9 @@ from .problem import baseline_title, sweep_axis
 from .roofline import roofline
 from .standing import count_words, range_words, standing_of
 
+LONG_LINES = 24
+"""Lines of a diff that its pane shows at once, about: longer ones scroll in it, or are shown whole on demand."""
+
 log = logging.getLogger(__name__)
 
 
@@ -32,6 +35,7 @@ def evidence(attempt: Attempt) -> dict[str, Any]:
         "report_error": report_error,
         "measured": attempt.verdict not in FAILED and attempt.speedup is not None,
         "rows": [workload_row(row, report) for row in rows],
+        "timed": any(row.time_us is not None or row.baseline_us is not None for row in rows),
         "tally": (tally := check_tally(rows)),
         "sides": [tally["visible"], tally["hidden"]],
         "stages": [stage_row(stage) for stage in report.stages] if report else [],
@@ -61,8 +65,14 @@ def difference(attempt: Attempt, against: str = "incumbent") -> dict[str, Any]:
     parent = attempt.parent if against != "start" else None
     old = parent.files if parent else attempt.campaign.start_files
     found = diffs.diff_files(old, attempt.files)
+    changed = [file for file in found if file.state != "same"]
+    lines = sum(len(hunk.lines) for file in changed for hunk in file.hunks)
     return {
-        "files": [file for file in found if file.state != "same"],
+        "files": changed,
+        "added": sum(file.added for file in changed),
+        "removed": sum(file.removed for file in changed),
+        "lines": lines,
+        "is_long": lines > LONG_LINES,
         "same": [file.path for file in found if file.state == "same"],
         "parent": parent,
         "has_parent": attempt.parent is not None,
@@ -104,6 +114,7 @@ def side(rows: list[Measurement]) -> dict[str, Any]:
         "right": right,
         "checked": len(checked),
         "total": len(rows),
+        "unchecked": len(rows) - len(checked),
         "all_right": bool(checked) and right == len(checked) == len(rows),
         "worst": max(ratios) if ratios else None,
     }

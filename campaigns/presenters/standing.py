@@ -26,7 +26,7 @@ TONES = {
 }
 PHASES = {
     Phase.PROPOSING: "proposing…",
-    Phase.READY: "waiting for an evaluator",
+    Phase.READY: "waits its turn",
     Phase.EVALUATING: "evaluating…",
     Phase.DROPPED: "given up",
 }
@@ -49,6 +49,8 @@ class Standing:
 def standing_of(attempt: Attempt) -> Standing:
     if not attempt.verdict:
         word = PHASES.get(Phase(attempt.phase), attempt.phase)
+        if attempt.phase == Phase.EVALUATING and attempt.evaluation_started_at is None:
+            word = "in the queue"
         return Standing("–" if attempt.phase == Phase.DROPPED else "◌", "calm", word, attempt.phase)
     if attempt.verdict == Verdict.KEPT and attempt.decision == Decision.REJECTED:
         return Standing("▽", "calm", "kept, then rejected", "rejected")

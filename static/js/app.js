@@ -20,6 +20,15 @@ document.addEventListener("htmx:responseError", (event) => {
   const isSentence = event.detail.xhr.getResponseHeader("Content-Type")?.startsWith("text/plain");
   say(isSentence && responseText ? responseText : `The server refused (${status}). Nothing was changed; load the page again.`, "bad");
 });
+/** A pane that scrolls is shown whole, and back: `data-expands` names it. */
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-expands]");
+  if (!button) return;
+  const whole = document.getElementById(button.dataset.expands).classList.toggle("whole");
+  button.setAttribute("aria-expanded", String(whole));
+  [button.textContent, button.dataset.label] = [button.dataset.label, button.textContent];
+  if (!whole) button.scrollIntoView({ block: "nearest" });
+});
 /** What a person has opened in a part that comes anew by itself stays open. */
 let opened = [];
 document.addEventListener("htmx:beforeSwap", ({ detail }) => {

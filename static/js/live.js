@@ -2,6 +2,7 @@
  *  shown twice or lost, however often the connection breaks. */
 
 import { Chart } from "./chart.js";
+import { take as takeNews } from "./news.js";
 import { parseRow, placeRow } from "./rows.js";
 import { GONE, SIGNED_OUT, Socket } from "./socket.js";
 
@@ -57,6 +58,7 @@ function showText(number) {
 }
 
 function take(update) {
+  if (update.waiting !== undefined) return takeNews(update);
   if (update.text !== undefined) {
     texts.set(update.attempt, ((texts.get(update.attempt) ?? "") + update.text).slice(-4 * SHOWN_CHARS));
     showText(update.attempt);

@@ -42,7 +42,7 @@ function speed(data) {
   return {
     traces: traces(data, x),
     layout: layout(`Speed-up over ${plain(data.baseline)}, by ${plain(data.axis)}`, {
-      margin: { l: 48, r: 10, t: 34, b: 48 }, barmode: "overlay", bargap: 0.35,
+      margin: { l: 64, r: 10, t: 34, b: 48 }, barmode: "overlay", bargap: 0.35,
       xaxis: axis, yaxis: { title: { text: "speed-up (×)" }, ticksuffix: "×", range: [0, top * 1.08] },
       shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("text"), width: 1, dash: "dot" } }],
     }),

@@ -81,9 +81,9 @@ export function roofline(data) {
   return {
     traces,
     layout: layout("Roofline, by workload", {
-      margin: { l: 58, r: 10, t: 34, b: 44 }, hovermode: "closest",
+      margin: { l: 70, r: 10, t: 34, b: 44 }, hovermode: "closest",
       xaxis: { type: "log", title: { text: "operations a byte (flop/byte)" }, range: ends.map(Math.log10), ...ticks(...ends, "") },
-      yaxis: { type: "log", title: { text: "operations a second (flop/s)" }, range: heights.map(Math.log10), ...ticks(...heights, "") },
+      yaxis: { type: "log", title: { text: "speed (flop/s)" }, range: heights.map(Math.log10), ...ticks(...heights, "") },
     }),
   };
 }

@@ -18,8 +18,13 @@ export function layout(title, extra) {
     paper_bgcolor: "transparent", plot_bgcolor: "transparent",
     font: { family: "system-ui, sans-serif", size: 11, color: colour("muted") },
     margin: { l: 52, r: 12, t: 56, b: 40 }, hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("edge"), font: { color: colour("text") }, align: "left" },
-    xaxis: { ...axis, ...xaxis }, yaxis: { ...axis, ...yaxis }, ...rest,
+    xaxis: { ...axis, ...apart(xaxis, 4) }, yaxis: { ...axis, ...apart(yaxis, 8) }, ...rest,
   };
+}
+
+/** An axis whose title keeps clear of its tick labels, however wide they are. */
+function apart(axis, standoff) {
+  return axis.title ? { automargin: true, ...axis, title: { ...axis.title, standoff } } : axis;
 }
 
 /** Draw now, and again in the new colours when the scheme changes. */

@@ -211,12 +211,17 @@ def test_ten_candidates_are_reviewed_by_keys_alone_without_a_reload(site, open_a
 
 
 def test_the_second_tab_is_told_who_approved_first(site, open_as):
-    site.do("Attempt.objects.all().delete(); c = make_campaign(); k = make_attempt(c, 'kept', title='the one')")
+    made = (
+        "Attempt.objects.all().delete(); c = make_campaign(); k = make_attempt(c, 'kept', title='the one'); out = c.pk"
+    )
+    pk = site.do(made)
     one, two = open_as("owner", "/review/"), open_as("teammate", "/review/")
-    elsewhere = open_as("teammate", "/kernels/")
-    elsewhere.wait_for_selector("#review-count >> text=1")
+    elsewhere = [open_as("teammate", path) for path in ("/kernels/", f"/campaigns/{pk}/")]
+    for page in elsewhere:
+        page.wait_for_selector("#review-count >> text=1")
     one.keyboard.press("a")
-    elsewhere.wait_for_selector("#review-count:empty", state="attached", timeout=10000)
+    for page in elsewhere:
+        page.wait_for_selector("#review-count:empty", state="attached", timeout=10000)
     one.wait_for_selector("text=Nothing waits for you")
     two.keyboard.press("r")
     two.keyboard.type("My reason")

@@ -101,4 +101,4 @@ class Bench:
     async def listen(self, socket: websockets.ClientConnection, arrivals: list[tuple[int, float]]) -> None:
         async for text in socket:
             now = time.perf_counter()
-            arrivals += [(event["seq"], now) for event in json.loads(text)["events"]]
+            arrivals += [(event["seq"], now) for event in json.loads(text).get("events", [])]
