@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from campaigns import catalog, judge
+from campaigns.harness import backends
 from campaigns.harness.candidate import load_candidate
 from campaigns.harness.errors import ProblemError
 from campaigns.harness.evaluator import evaluate
@@ -67,7 +68,9 @@ class Entry(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def lacks(self) -> str:
         """What this machine lacks for it; nothing where it can run."""
-        return "needs an NVIDIA GPU" if self.needs == "gpu" and not devices.visible() else ""
+        if self.needs == "gpu" and not devices.visible():
+            return "needs an NVIDIA GPU"
+        return (backends.BACKENDS[self.backend].missing() or "") if self.backend in backends.BACKENDS else ""
 
 
 class Row(msgspec.Struct, kw_only=True):

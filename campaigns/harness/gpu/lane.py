@@ -36,7 +36,9 @@ def slot_count(
     """
     wanted = math.ceil(2 * l2_bytes / max(1, bytes_of_call)) + 1
     share = min(MEMORY_SHARE, MEMORY_OF_ALL / sharers)
-    most = max(2, int(memory_bytes * share / max(1, bytes_of_call)) - 1)  # one more is the slot that is called before a block
+    most = max(
+        2, int(memory_bytes * share / max(1, bytes_of_call)) - 1
+    )  # one more is the slot that is called before a block
     long_enough = math.ceil(ONCE_NS / max(1000.0, call_ns))
     count = min(max(MIN_SLOTS, wanted, min(long_enough, LONG_ENOUGH)), MAX_SLOTS, most)
     return count, (count - 1) * bytes_of_call >= 2 * l2_bytes

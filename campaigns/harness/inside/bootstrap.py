@@ -13,6 +13,8 @@ import resource
 import sys
 from typing import Any
 
+from . import packages
+
 PR_SET_NO_NEW_PRIVS = 38
 
 
@@ -27,7 +29,7 @@ def main() -> None:
         from .seccomp import install
 
         install(config["alone"])
-    sys.path.extend(config["paths"])
+    packages.add(config["paths"])
     importlib.import_module(f"inside.{config['role']}").main(config)
 
 

@@ -9,12 +9,13 @@ import functools
 import json
 import os
 import shutil
-import sys
+
+from . import packages
 
 
 def main(text: str) -> None:
     config = json.loads(text)
-    sys.path.extend(config["paths"])
+    packages.add(config["paths"])
     from . import gpu_run
     from .gpu_device import open_device
     from .trace import phases

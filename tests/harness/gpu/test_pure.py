@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import sys
 
 import pytest
 
@@ -11,7 +12,7 @@ from campaigns.harness.backends import get
 from campaigns.harness.errors import CandidateError, CandidateFailure
 from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
 from campaigns.harness.gpu.engaged import unpacked
-from campaigns.harness.inside import gpu_profile
+from campaigns.harness.inside import gpu_profile, packages
 from campaigns.harness.inside.link import MAX_MESSAGE_BYTES
 from campaigns.harness.problem import load_problem, read_folder
 from campaigns.harness.request import CandidateSource
@@ -145,3 +146,13 @@ def test_a_backend_that_is_not_installed_names_the_extra(monkeypatch):
 def test_cuda_without_a_gpu_says_so():
     with pytest.raises(CandidateError, match="no NVIDIA GPU"):
         get("cuda")
+
+
+def test_cutlass_is_found_by_its_pth_file_and_no_other_pth_file_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", [])
+    (tmp_path / "nvidia_cutlass_dsl_packages.pth").write_text(
+        f"import sys; sys.path.append({str(tmp_path / 'dsl')!r})\n"
+    )
+    (tmp_path / "other.pth").write_text("import sys; sys.path.append('/other')\n")
+    packages.add([str(tmp_path), str(tmp_path / "is not there")])
+    assert sys.path == [str(tmp_path), str(tmp_path / "is not there"), str(tmp_path / "dsl")]
