@@ -145,5 +145,7 @@ def both(first: Ratio | None, second: Ratio | None) -> Ratio | None:
 
 
 def without_speed(report: Report) -> str:
-    skipped = next((stage.detail for stage in report.stages if stage.name == "timing"), "")
-    return f"right, but its speed was not measured: {skipped}" if skipped else "its speed was not measured"
+    said = next((stage.detail for stage in report.stages if stage.name == "timing"), "")
+    if report.speedup is not None:
+        return f"right, but there was no kernel to beat: {said}; name an incumbent, or give the problem a start kernel"
+    return f"right, but its speed was not measured: {said}" if said else "its speed was not measured"

@@ -113,7 +113,7 @@ def _prepare(
         problem=problem,
         device=device,
         workloads=workloads,
-        incumbent=request.incumbent or start_kernel(problem, request.candidate.backend),
+        incumbent=request.incumbent or first_incumbent(problem, request.candidate.backend, device),
         progress=progress,
         should_stop=should_stop,
         deadline=time.monotonic() + request.time_limit_s,
@@ -131,6 +131,15 @@ def start_kernel(problem: Problem, backend: str) -> CandidateSource | None:
     if path is None:
         return None
     return CandidateSource(backend=backend, files={candidate.ENTRY[backend]: problem.files[path]})
+
+
+def first_incumbent(problem: Problem, backend: str, device: str) -> CandidateSource | None:
+    """What a campaign in that language begins from, where it runs on that device at its own speed: the problem's start kernel
+    in it, or else in another language."""
+    other = backends.BACKENDS.get(candidate.starts(problem).get(backend, ""))
+    if other is None or device not in other.devices or place.untimed(other, device):
+        return start_kernel(problem, backend)
+    return start_kernel(problem, other.name)
 
 
 def _run_stages(evaluation: Evaluation, stages: list[Stage], results: list[StageResult]) -> None:
