@@ -145,6 +145,32 @@ class Channel:
             raise forged("answered before it was told to start")
         return took
 
+    def stopped(self, word: str, nonce: str, limit_s: float, after_ns: int, midway: Callable[[], None]) -> float:
+        """Say go; stop it when it has used the processor for ``after_ns``, look, and let it go on to its answer.
+
+        Returns the share of its processor time until the answer that it had used when it stopped.
+        """
+        clock, until = cpu_clock(self.pid), time.monotonic() + limit_s
+        try:
+            began_ns = time.clock_gettime_ns(clock)
+            self.started.line.send(word.encode())
+            while time.clock_gettime_ns(clock) - began_ns < after_ns and time.monotonic() < until:
+                if _has_message(self.started.line):
+                    break
+                if after_ns > SPIN_NS:
+                    time.sleep(0.0002)
+            self.freeze()
+            used_ns = time.clock_gettime_ns(clock) - began_ns
+            midway()
+            self.thaw()
+            data = self._wait(limit_s, "a call")
+            total_ns = time.clock_gettime_ns(clock) - began_ns
+        except OSError:
+            raise CandidateFailure(*self._death("during a call")) from None
+        if self._read(data, nonce).get("word") != word:
+            raise forged("answered before it was told to start")
+        return used_ns / max(1, total_ns)
+
     def cpu_ns(self) -> int:
         """The processor time of its process so far, as the kernel counts it. 0 once it is gone."""
         try:

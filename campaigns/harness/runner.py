@@ -166,6 +166,36 @@ class Runner:
             self._check_guards(name)
         return took._replace(outside_ns=outside_ns)
 
+    def stopped_block(
+        self,
+        names: Sequence[str],
+        poison: Poison | None,
+        limit_s: float,
+        after_ns: int,
+        before: Callable[[], None],
+        midway: Callable[[], None],
+    ) -> float:
+        """A block that is stopped for a look once it has used the processor for ``after_ns``, and then goes on.
+
+        ``before`` is called when its outputs hold wrong values, ``midway`` while it stands still. Returns the share of its
+        processor time that it had used then: 1 when it was over already. Raises ``CandidateFailure``.
+        """
+        for name in names:
+            self._prepare(self.slots[name], poison)
+        before()
+        channel = self.channel
+        with channel.hurried():
+            channel.thaw()
+            nonce = channel.send("block", calls=list(names))
+            if channel.receive(nonce, limit_s, "preparing a call").get("ready") is not True:
+                raise forged("answered a request with something else")
+            share = channel.stopped(secrets.token_hex(8), nonce, limit_s, after_ns, midway)
+            channel.freeze()
+        self._look()
+        for name in names:
+            self._check_guards(name)
+        return share
+
     def trace(self, names: Sequence[str], warm: int, most_bytes: int, limit_s: float) -> bytes:
         """One call for each slot under torch.profiler, the first ``warm`` as warm-up: a Kineto trace in gzip."""
         kept = Area(most_bytes)

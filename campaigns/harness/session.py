@@ -22,6 +22,7 @@ from .channel import Took
 from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
+from .midway import look_midway
 from .outside import finding_for
 from .problem import Workload
 from .recall import look_for_memory
@@ -123,6 +124,7 @@ class Session:
         self.core = -1
         self.recall: dict[str, float] = {}
         """By workload, the candidate's time on seen values over that on new ones."""
+        self.midway: dict[str, float] = {}
 
     @property
     def incumbents(self) -> list[str]:
@@ -137,6 +139,7 @@ class Session:
                 outcome = self.rounds()
                 self.look_outside_the_clock()
                 self.recall = look_for_memory(self)
+                self.midway = look_midway(self)
                 return outcome
         finally:
             for who in self.incumbents:
@@ -289,7 +292,7 @@ class Session:
         self.check(lane)
 
     def refresh(self, lane: Lane) -> None:
-        self.bench.refresh(lane.stand, lane.slots)
+        self.bench.renew(lane.stand, lane.slots)
         lane.generation += 1
 
     def time(self, who: str, lane: Lane) -> float:

@@ -43,6 +43,7 @@ class Timing:
             "disturbed": {who: good.count(False) for who, good in session.blocks.items()},
             "outside_the_clock_us": session.outside_us(),
             "seen_over_new": session.recall,
+            "midway_apart": session.midway,
             "core": session.core,
         }
         return session.sentence(outcome), evidence
