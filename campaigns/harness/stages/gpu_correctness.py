@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from ..accuracy import Comparison
@@ -33,9 +34,16 @@ class GpuCorrectness:
         ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, total_bytes(evaluation.problem, w)))
         if evaluation.request.mode != "check":
             evaluation.on_gpu.warm_baseline(ordered)
-        evidence: dict[str, Any] = {"draws": DRAWS * SLOTS, "repeats": REPEATS + 1, "edges": {}, "rms_error": {}}
+        evidence: dict[str, Any] = {
+            "draws": DRAWS * SLOTS,
+            "repeats": REPEATS + 1,
+            "edges": {},
+            "rms_error": {},
+            "seconds": {},
+        }
         for done, workload in enumerate(ordered):
             evaluation.progress(self.name, f"workload {done + 1} of {len(ordered)}")
+            began = time.monotonic()
             check = GpuCheck(evaluation, runner, workload)
             try:
                 check.draws()
@@ -46,6 +54,8 @@ class GpuCorrectness:
                 raise CandidateFailure(
                     failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule
                 ) from failure
+            all_s = time.monotonic() - began
+            evidence["seconds"][workload.name] = {"all": round(all_s, 3), "first_call": round(check.first_call_s, 3)}
             check.name_precision()
             evidence["rms_error"][workload.name] = check.rms_error
             evaluation.update(workload.name, correct=True, error=check.worst.error, tolerance=check.tolerance)
@@ -67,6 +77,8 @@ class GpuCheck:
         self.worst = Comparison(True, 0.0)
         self.rms_error = 0.0
         self.called = False
+        self.first_call_s = 0.0
+        """With whatever is compiled then."""
         self.limit_s = max(MIN_LIMIT_S, BASELINE_FACTOR * SLOTS * self.bench.time_baseline(workload))
 
     def draws(self) -> None:
@@ -94,8 +106,10 @@ class GpuCheck:
         order = list(self.slots)
         self.evaluation.random.shuffle(order)
         limit_s = self.limit_s if self.called else max(self.limit_s, COMPILE_LIMIT_S)
+        began = time.monotonic()
         self.runner.call(order, self.evaluation.block_limit_s(limit_s))
-        self.called = True
+        if not self.called:
+            self.called, self.first_call_s = True, time.monotonic() - began
 
     def look(self, slot: str, whole: bool = False) -> None:
         found = self.bench.check(self.runner, self.workload, slot, whole)

@@ -39,18 +39,27 @@ def mla_decode(q: Tensor, cache: Tensor, out: Tensor) -> None:
 
 
 def mla_decode_in(pieces: int) -> Callable[..., None]:
-    """The cache in pieces of so many tokens, one after the other."""
+    """The cache in pieces of so many tokens, one after the other, with a running maximum: as one writes it at first."""
 
     def run(q: Tensor, cache: Tensor, out: Tensor) -> None:
         parts = cache.split(pieces, dim=1)
-        scores = torch.cat([(q @ part.mT).float() for part in parts], dim=-1) * SCALE
-        weights = torch.softmax(scores, dim=-1).to(q.dtype).split(pieces, dim=-1)
-        found = weights[0] @ parts[0][..., :LATENT]
-        for weight, part in zip(weights[1:], parts[1:], strict=True):
-            found = found + weight @ part[..., :LATENT]
-        out.copy_(found)
+        most, total, found = attended_to(q, parts[0])
+        for part in parts[1:]:
+            top, sums, values = attended_to(q, part)
+            new = torch.maximum(most, top)
+            before, now = torch.exp(most - new), torch.exp(top - new)
+            most, total, found = new, total * before + sums * now, found * before + values * now
+        out.copy_(found / total)
 
     return run
+
+
+def attended_to(q: Tensor, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of one piece: the greatest score, the sum of the weights under it, and the weighted sum of the values."""
+    scores = (q @ part.mT).float() * SCALE
+    top = scores.amax(-1, keepdim=True)
+    weights = torch.exp(scores - top)
+    return top, weights.sum(-1, keepdim=True), (weights.to(q.dtype) @ part[..., :LATENT]).float()
 
 
 def moe(x: Tensor, expert: Tensor, share: Tensor, up: Tensor, down: Tensor, y: Tensor) -> None:
