@@ -31,29 +31,40 @@ django.setup()
 del os.environ["DJANGO_SETTINGS_MODULE"]  # or a worker of pytest-xdist would set Django up before it comes by here
 
 MEASURING = (
-    *("tests/system/", "tests/browser/"),
     *(f"tests/harness/test_{name}" for name in ("peaks", "ranges", "timing")),
     *(f"tests/harness/test_redteam.py::test_{name}" for name in ("a_timed_cheat", "an_honest_twin")),
     *("tests/scenarios/test_measure", "tests/scenarios/test_worker"),
     *("tests/agents/test_system", "tests/api/test_whole_campaign"),
+    *("tests/browser/test_main_job", "tests/system/test_killed_workers"),
 )
 """These measure time, or wait for what does. Evaluations that only ask whether a candidate is right may run beside them."""
-RETRIED = (*MEASURING, "tests/harness/", "tests/scenarios/", "tests/agents/", "tests/api/", "tests/pages/")
+PARTS = ("agents", "api", "browser", "harness", "intake", "pages", "scenarios", "system")
+RETRIED = (*MEASURING, *(f"tests/{part}/" for part in PARTS))
 """These start whole products, browsers and sandboxes: on a machine that others share, one of thousands may be starved. Such a
 test is given two more tries, which the summary shows as "rerun"; a fault fails every time."""
+SHARED = ("product", "site", "web")
+"""What is started once for all files of tests that use it. Those files follow each other, and come before the others: the last
+ones are then small, and the two workers end together."""
 
 
-SHARED = ("site", "product")
-"""What is started once for all tests that use it: those run last and one after the other, so that nothing idles beside the
-tests that measure."""
+def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # files go to the workers in the order of ``pytest_collection_modifyitems``
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: [name in getattr(item, "fixturenames", ()) for name in SHARED])
+    wanted: dict[Path, set[str]] = {}
     for item in items:
+        wanted.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
         if item.nodeid.startswith(RETRIED):
             item.add_marker(pytest.mark.flaky(reruns=2))
-    items.sort(key=lambda item: not item.nodeid.startswith(MEASURING))
+
+    def place(item: pytest.Item) -> tuple[bool, ...]:
+        uses = [name in wanted[item.path] for name in SHARED]
+        if item.nodeid.startswith(MEASURING):  # what was started would idle beside the tests that need no product
+            return (False, *uses)
+        return (True, *(not use for use in uses))
+
+    items.sort(key=place)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.conftest import USAGE, Server, submit
-from tests.system.conftest import ROOT, Product, quick_problem, until
+from tests.system.conftest import ROOT, Product, faster_kernel, quick_problem, until
 
 pytestmark = pytest.mark.slow
 
@@ -24,9 +24,6 @@ PRINTS = START.replace("#include <cmath>", "#include <cmath>\n#include <cstdio>"
     "int64_t hidden) {\n    float scale", f'int64_t hidden) {{\n    std::printf("{INJECTION}\\n");\n    float scale'
 )
 BROKEN = START.replace("float scale[ROW_BLOCK];", f'#error "{INJECTION}"')
-FASTER = START.replace("constexpr int LANES = 2; ", "constexpr int LANES = 16; ").replace(
-    "constexpr int FUSE = 0; ", "constexpr int FUSE = 1; "
-)
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +35,14 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     script = {
         "author": [{"author": True, "text": "Other sizes.", "usage": USAGE}],
         "slow": [{"author": True, "delay_s": 20, "usage": USAGE}],
+        "thoughtful": [{"author": True, "delay_s": 6, "usage": USAGE}],
         "evil": [
             check,
             {"tools": [{"name": "quick_check", "arguments": {"files": {"kernel.cpp": PRINTS}}}], "usage": USAGE},
             {"tools": [kernel(PRINTS)], "usage": USAGE},
             {"tools": [{"name": "read_attempt", "arguments": {"number": 1}}], "usage": USAGE},
             {"tools": [kernel(BROKEN)], "usage": USAGE},
-            {"tools": [kernel(FASTER)], "usage": USAGE},
+            {"tools": [kernel(faster_kernel())], "usage": USAGE},
         ],
     }
     server = Server(tmp_path_factory.mktemp("models"), script)
@@ -68,9 +66,8 @@ def product(models: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     made.stop()
 
 
-def run(product: Product, *words: str, problem: str = "", timeout_s: float = 400) -> dict:
-    chosen = problem or quick_problem(product.home)
-    done = product.manage("run_campaign", "--problem", chosen, "--json", *words, timeout_s=timeout_s)
+def run(product: Product, *words: str) -> dict:
+    done = product.manage("run_campaign", "--problem", quick_problem(product.home), "--json", *words, timeout_s=400)
     assert done.returncode == 0, done.stderr + done.stdout
     return json.loads(done.stdout)
 
@@ -133,7 +130,7 @@ def test_no_key_is_in_the_database_the_log_or_an_evaluators_environment(product)
 
 
 def test_a_worker_that_is_killed_while_a_model_thinks_costs_one_proposal(product):
-    words = ("--problem", quick_problem(product.home), "--idea", "x", "--agent", "anthropic", "--model", "slow")
+    words = ("--problem", quick_problem(product.home), "--idea", "x", "--agent", "anthropic", "--model", "thoughtful")
     process = product.begin("run_campaign", *words, "--attempts", "2", "--ahead", "1", "--json")
     newest = "SELECT count(*) FROM campaigns_attempt WHERE phase = 'proposing' AND claim != ''"
     until(lambda: product.rows(newest)[0][0] >= 1, 60, "a model is asked")
@@ -144,13 +141,14 @@ def test_a_worker_that_is_killed_while_a_model_thinks_costs_one_proposal(product
 
 
 def test_two_evaluators_stay_busy_while_a_model_takes_twenty_seconds(product):
+    """Of 22 proposals 18 are under way at first; the others are asked for as evaluators take those, and come while they work."""
     argv = [sys.executable, "-m", "celery", "--quiet", "-A", "campaigns.harness.worker", "worker"]
     argv += ["-Q", "gpu.cpu", "-n", "second@%h", "-c", "1", "--without-gossip", "--without-mingle"]
     redis_url = f"unix://{product.home}/valkey.sock"
     second = subprocess.Popen(argv, cwd=ROOT, env={**product.env, "REDIS_URL": redis_url}, start_new_session=True)
     try:
         words = ("--agent", "anthropic", "--model", "slow", "--parallel", "2", "--ahead", "16", "--option", "tune=0")
-        result = run(product, "--idea", "x", *words, "--attempts", "12", problem="rmsnorm", timeout_s=500)
+        result = run(product, "--idea", "x", *words, "--attempts", "22")
     finally:
         os.killpg(second.pid, signal.SIGTERM)
         second.wait(60)

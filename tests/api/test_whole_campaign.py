@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.system.conftest import ROOT, Product
+from tests.system.conftest import ROOT, Product, quick_problem
 
 from .conftest import ask
 from .test_mcp import call, over_http
@@ -26,7 +26,16 @@ def token(product: Product) -> str:
 def test_by_the_example_over_rest(product, token):
     url = f"http://127.0.0.1:{product.port}"
     env = {**os.environ, "AUTORESEARCH_URL": url, "AUTORESEARCH_TOKEN": token}
-    words = ["--new", "rmsnorm", "--idea", "more partial sums, one walk less", "--attempts", "2", "--seed", SEED]
+    words = [
+        "--new",
+        quick_problem(product.home),
+        "--idea",
+        "more partial sums, one walk less",
+        "--attempts",
+        "2",
+        "--seed",
+        SEED,
+    ]
     argv = [sys.executable, "docs/examples/agent_loop.py", *words]
     done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -48,7 +57,8 @@ WRONG = 'extern "C" void run(const float*, const float*, float* y, long, long) {
 async def test_by_an_mcp_client(product, token):
     url = f"http://127.0.0.1:{product.port}"
     async with over_http(url, token) as client:
-        made = await call(client, "create_campaign", problem="rmsnorm", idea="Read each row once.", budget_attempts=3)
+        words = {"problem": quick_problem(product.home), "idea": "Read each row once.", "budget_attempts": 3}
+        made = await call(client, "create_campaign", **words)
         task = await call(client, "get_task", campaign=made["id"])
         block = next(block for block in task["blocks"] if block.startswith("incumbent/files/kernel.cpp:"))
         start = block.split("⟧", 1)[1].rsplit("⟦", 1)[0]

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import signed_in
-from tests.system.conftest import Product
+from tests.system.conftest import Product, faster_kernel, quick_problem
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 CAPTURE = Path(__file__).resolve().parents[2] / "profiling" / "demo" / "decode_h200.sqlite"
-EXAMPLES = CAPTURE.parents[2] / "campaigns" / "problems" / "mla_decode" / "examples"
 NOTE = "This is dumb: 32 trips through the cache where one would do."
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """One of its own: after the approval its campaign and the stack go on being measured, and others would wait for that."""
+    made = Product(tmp_path_factory.mktemp("home"))
+    made.env["PROFILE_KEPT"] = "1"
+    made.start()
+    yield made
+    made.stop()
 
 
 def leave_a_mark(page: Page) -> None:
@@ -24,6 +34,35 @@ def leave_a_mark(page: Page) -> None:
 def is_same_document(page: Page) -> bool:
     """Whether the mark is still there: a reload would have wiped it, a new address by script does not."""
     return bool(page.evaluate("window.marked === true"))
+
+
+def measured_again(page: Page, product: Product) -> None:
+    """The real evaluator measures a kept kernel once more while its review stays open. A busy machine may say that it could not."""
+    page.keyboard.press("m")
+    expect(page.locator("#again")).to_contain_text("under way")
+    expect(page.locator("#again")).not_to_contain_text("under way", timeout=240_000)
+    ((state, report),) = product.rows("SELECT state, report FROM campaigns_remeasurement")
+    assert (state in ("done", "failed"), '"outcome"' in report) == (True, True)
+    assert [kind for (kind,) in product.rows("SELECT kind FROM campaigns_evaluatorhost")] == ["cpu"]
+
+
+def test_of_two_people_who_decide_at_once_the_slower_is_told(
+    browser: Browser, product: Product, tmp_path: Path
+) -> None:
+    (tmp_path / "1_one_walk.cpp").write_text(faster_kernel())
+    words = ("--problem", quick_problem(product.home), "--idea", "once", "--agent", "replay", "--replay", str(tmp_path))
+    assert product.manage("run_campaign", *words, "--attempts", "1").returncode == 0
+    first, second = (signed_in(browser, product, user) for user in ("ada", "grace"))
+    for page in (first, second):
+        page.goto(f"http://localhost:{product.port}/review/")
+        expect(page.get_by_role("button", name="Approve").first).to_be_visible()
+    measured_again(first, product)
+    before = len(product.rows("SELECT id FROM campaigns_review"))
+    first.keyboard.press("a")
+    expect(first.locator("#candidate")).to_contain_text("pproved")
+    second.keyboard.press("a")
+    expect(second.locator("#candidate")).to_contain_text("ada was first")
+    assert len(product.rows("SELECT id FROM campaigns_review")) == before + 1
 
 
 def test_from_a_capture_to_an_approved_kernel(browser: Browser, product: Product) -> None:
@@ -66,29 +105,3 @@ def test_from_a_capture_to_an_approved_kernel(browser: Browser, product: Product
     assert is_same_document(page), "the approval came without a reload"
     assert product.rows("SELECT decision FROM campaigns_review ORDER BY id DESC LIMIT 1") == [("approved",)]
     assert errors == []
-
-
-def measured_again(page: Page, product: Product) -> None:
-    """The real evaluator measures a kept kernel once more while its review stays open. A busy machine may say that it could not."""
-    page.keyboard.press("m")
-    expect(page.locator("#again")).to_contain_text("under way")
-    expect(page.locator("#again")).not_to_contain_text("under way", timeout=240_000)
-    ((state, report),) = product.rows("SELECT state, report FROM campaigns_remeasurement")
-    assert (state in ("done", "failed"), '"outcome"' in report) == (True, True)
-    assert [kind for (kind,) in product.rows("SELECT kind FROM campaigns_evaluatorhost")] == ["cpu"]
-
-
-def test_of_two_people_who_decide_at_once_the_slower_is_told(browser: Browser, product: Product) -> None:
-    words = ("--problem", "mla_decode", "--idea", "read it once", "--agent", "replay", "--replay", str(EXAMPLES))
-    assert product.manage("run_campaign", *words, "--attempts", "1").returncode == 0
-    first, second = (signed_in(browser, product, user) for user in ("ada", "grace"))
-    for page in (first, second):
-        page.goto(f"http://localhost:{product.port}/review/")
-        expect(page.get_by_role("button", name="Approve").first).to_be_visible()
-    measured_again(first, product)
-    before = len(product.rows("SELECT id FROM campaigns_review"))
-    first.keyboard.press("a")
-    expect(first.locator("#candidate")).to_contain_text("pproved")
-    second.keyboard.press("a")
-    expect(second.locator("#candidate")).to_contain_text("ada was first")
-    assert len(product.rows("SELECT id FROM campaigns_review")) == before + 1

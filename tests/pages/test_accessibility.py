@@ -35,7 +35,7 @@ OPEN_ALL = "document.querySelectorAll('details:not(.menu, .all)').forEach(d => {
 """All but the two thousand metrics of an Nsight Compute launch, of which a few rows are as good as all."""
 SETTLED = """() => !document.querySelector('.htmx-request, .htmx-swapping') && (!window.Plotly
   || [...document.querySelectorAll('[data-plot], [data-waterfall], #chart')].every(e => e.querySelector('.main-svg')))"""
-EVERY_RULE = {"resultTypes": ["violations"], "iframes": False}
+EVERY_RULE = {"resultTypes": ["violations"], "iframes": False, "selectors": False}
 COLOURS = {**EVERY_RULE, "runOnly": ["color-contrast", "link-in-text-block"]}
 
 

@@ -10,8 +10,9 @@ from tests.system.conftest import Product, quick_problem, until
 
 pytestmark = pytest.mark.slow
 
-ATTEMPTS = 6
-"""A phase may last a few milliseconds: as many chances to see it as attempts follow the first verdict."""
+ATTEMPTS = {"proposing": 6, "ready": 4, "evaluating": 3}
+"""By the phase to be seen after the first verdict. A proposal may take a few milliseconds: it has more chances to be seen.
+The other phases last as long as an evaluation."""
 
 NEWEST = "SELECT max(id) FROM campaigns_campaign"
 IN_PHASE = f"SELECT count(*) FROM campaigns_attempt WHERE campaign_id = ({NEWEST}) AND phase = ?"
@@ -20,8 +21,8 @@ JUDGED = f"SELECT count(*) FROM campaigns_attempt WHERE campaign_id = ({NEWEST})
 
 def campaign_with_a_kill(product: Product, phase: str, service: str) -> dict:
     before = product.rows(NEWEST)[0][0] or 0
-    words = ("--problem", quick_problem(product.home), "--idea", "fewer passes", "--attempts", str(ATTEMPTS), "--json")
-    run = product.begin("run_campaign", *words)
+    words = ("--problem", quick_problem(product.home), "--idea", "fewer passes", "--attempts", str(ATTEMPTS[phase]))
+    run = product.begin("run_campaign", *words, "--json")
     until(lambda: (product.rows(NEWEST)[0][0] or 0) > before, 60, "the campaign is there")
     until(lambda: product.rows(JUDGED)[0][0] >= 1, 240, "its first verdict")
     product.catch(IN_PHASE, phase, within_s=240, why=f"an attempt in phase {phase}")
@@ -45,13 +46,13 @@ def campaign_with_a_kill(product: Product, phase: str, service: str) -> dict:
 def test_a_killed_process_loses_nothing_and_doubles_nothing(product, phase, service):
     result = campaign_with_a_kill(product, phase, service)
     assert result["state"] == "finished"
-    assert [a["number"] for a in result["attempts"]] == list(range(1, ATTEMPTS + 1))
+    assert [a["number"] for a in result["attempts"]] == list(range(1, ATTEMPTS[phase] + 1))
     assert all(a["verdict"] not in ("", "no_measurement") for a in result["attempts"])
     verdicts = product.rows(
         "SELECT attempt_id, count(*) FROM campaigns_event WHERE campaign_id = ? AND kind = 'attempt.judged' GROUP BY 1",
         result["campaign"],
     )
-    assert [count for _, count in verdicts] == [1] * ATTEMPTS
+    assert [count for _, count in verdicts] == [1] * ATTEMPTS[phase]
     seqs = [
         s
         for (s,) in product.rows(

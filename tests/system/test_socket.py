@@ -12,12 +12,13 @@ from http.cookiejar import CookieJar
 import pytest
 import websockets
 
-from tests.system.conftest import Product
+from tests.system.conftest import Product, quick_problem
 
 pytestmark = pytest.mark.slow
 
 
-def cookie(product: Product) -> str:
+@pytest.fixture(scope="module")
+def signed_in(product: Product) -> str:
     """The session cookie of somebody who used a sign-in link."""
     link = product.manage("login_link", "--user", "listener").stdout.strip()
     jar = CookieJar()
@@ -43,7 +44,7 @@ async def hear(product: Product, campaign: int, since: int | str, signed_in: str
 
 @pytest.fixture(scope="module")
 def campaign(product: Product) -> int:
-    words = ("--problem", "rmsnorm", "--idea", "fewer passes", "--attempts", "2", "--json")
+    words = ("--problem", quick_problem(product.home), "--idea", "fewer passes", "--attempts", "2", "--json")
     return int(json.loads(product.manage("run_campaign", *words).stdout)["campaign"])
 
 
@@ -52,8 +53,7 @@ def last(product: Product, campaign: int) -> int:
     return int(product.rows("SELECT event_seq FROM campaigns_campaign WHERE id = ?", campaign)[0][0])
 
 
-def test_a_page_that_was_away_gets_all_that_it_missed_and_nothing_twice(product, campaign, last):
-    signed_in = cookie(product)
+def test_a_page_that_was_away_gets_all_that_it_missed_and_nothing_twice(product, campaign, last, signed_in):
     first = asyncio.run(hear(product, campaign, 0, signed_in, last))
     assert first == list(range(1, last + 1))
     rest = asyncio.run(hear(product, campaign, last - 3, signed_in, last))
@@ -61,10 +61,10 @@ def test_a_page_that_was_away_gets_all_that_it_missed_and_nothing_twice(product,
 
 
 @pytest.mark.parametrize("since", ["x", "-1", "99999999999999999999999", "٣"])
-def test_nonsense_for_since_is_taken_as_nothing_seen(product, campaign, last, since):
+def test_nonsense_for_since_is_taken_as_nothing_seen(product, campaign, last, signed_in, since):
     from urllib.parse import quote
 
-    heard = asyncio.run(hear(product, campaign, quote(since), cookie(product), last))
+    heard = asyncio.run(hear(product, campaign, quote(since), signed_in, last))
     assert heard[0] == 1
 
 
@@ -78,9 +78,9 @@ def test_a_stranger_hears_nothing(product, campaign):
         asyncio.run(try_it())
 
 
-def test_a_page_of_another_site_hears_nothing(product, campaign):
+def test_a_page_of_another_site_hears_nothing(product, campaign, signed_in):
     async def try_it() -> None:
-        headers = {"Cookie": cookie(product)}
+        headers = {"Cookie": signed_in}
         async with websockets.connect(
             address(product, campaign, 0), additional_headers=headers, origin="http://evil.example"
         ) as socket:

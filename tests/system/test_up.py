@@ -45,7 +45,7 @@ def test_ctrl_c_ends_everything(tmp_path):
     own.start()
     pids = own.processes()
     assert len(pids) >= 6
-    own.stop()
+    own.interrupt()
     assert alive(pids) == []
 
 
