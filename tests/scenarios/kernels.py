@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from campaigns.harness import candidate, problem
 from campaigns.harness.request import CandidateSource
 from campaigns.scenarios import catalogue
@@ -12,6 +14,15 @@ def request(*kernels, **options):
     scenario = catalogue.find("tiny")
     options = {"bases": ["eager"], "draws": 2, **options}
     return StackRequest(scenario="tiny", files=scenario.problem.files, kernels=list(kernels), **options)
+
+
+ONE_STEP = "steps = 1, batch = 1, layers = 3"
+
+
+def with_axes(told, text):
+    """The same scenario, smaller."""
+    toml = told.files["problem.toml"].replace("steps = 4, batch = 1, layers = 3", text)
+    return msgspec.structs.replace(told, files={**told.files, "problem.toml": toml})
 
 
 def kernel(operator, files, backend="cpp", **options):

