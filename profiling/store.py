@@ -138,7 +138,7 @@ class Store:
             left -= count
         heated = len(bounds) - len(as_bars) + len(self.counters)
         buckets = max(1, min(pixels, MAX_HEAT_CELLS // max(heated, 1), hi - lo))
-        edges = lo + ((hi - lo) * np.arange(buckets + 1, dtype=np.float64) / buckets).astype(np.int64)
+        edges = np.array([lo + (hi - lo) * i // buckets for i in range(buckets + 1)], dtype=np.int64)
         for index, (first, last) in enumerate(bounds):
             if last <= first:
                 continue

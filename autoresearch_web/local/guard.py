@@ -1,11 +1,13 @@
 """A process that outlives a killed supervisor just long enough to end all that the supervisor had started.
 
 Every service is the leader of a session of its own. The supervisor holds the writing end of a pipe and writes each
-leader's pid; when the pipe closes, for whatever reason, every process of those sessions is killed.
+leader's pid, and takes it back, as a negative number, when it has ended. When the pipe closes, for whatever reason, every
+process of those sessions is killed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -38,21 +40,53 @@ def kill_sessions(leaders: set[int], number: signal.Signals = signal.SIGKILL) ->
 
 
 class Guard:
-    """The supervisor's handle on its guard."""
+    """The supervisor's handle on its guard, which may be killed like any other process: then there is another one."""
 
     def __init__(self) -> None:
+        self.leaders: set[int] = set()
+        self._begin()
+
+    def _begin(self) -> None:
         reading, self._writing = os.pipe()
-        if os.fork() == 0:
-            os.close(self._writing)
+        self.pid = os.fork()
+        if self.pid == 0:
             os.setsid()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
+            for fd in map(int, os.listdir("/proc/self/fd")):
+                if fd > 2 and fd != reading:
+                    with contextlib.suppress(OSError):
+                        os.close(fd)
             _watch(reading)
             os._exit(0)
         os.close(reading)
+        for pid in self.leaders:
+            self._tell(pid)
+
+    def _tell(self, pid: int) -> None:
+        os.write(self._writing, f"{pid}\n".encode())
 
     def add(self, pid: int) -> None:
-        os.write(self._writing, f"{pid}\n".encode())
+        self.leaders.add(pid)
+        if not self.renew():
+            self._tell(pid)
+
+    def drop(self, pid: int) -> None:
+        """Its session has ended: the number may soon be somebody else's."""
+        self.leaders.discard(pid)
+        if not self.renew():
+            self._tell(-pid)
+
+    def renew(self) -> bool:
+        """Where the guard has died: another one that knows the same. Whether it had."""
+        try:
+            gone, _ = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            gone = self.pid
+        if gone:
+            os.close(self._writing)
+            self._begin()
+        return bool(gone)
 
     def close(self) -> None:
         os.close(self._writing)
@@ -62,6 +96,10 @@ def _watch(reading: int) -> None:
     leaders: set[int] = set()
     with os.fdopen(reading) as lines:
         for line in lines:
-            leaders.add(int(line))
+            pid = int(line)
+            if pid > 0:
+                leaders.add(pid)
+            else:
+                leaders.discard(-pid)
     kill_sessions(leaders)
     sys.stdout.flush()

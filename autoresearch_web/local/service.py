@@ -83,6 +83,7 @@ class Service:
         """Kill what the dead process left behind, and begin again, later each time that it dies young."""
         if self.process:
             kill_sessions({self.process.pid})
+            self.guard.drop(self.process.pid)
         young = time.monotonic() - self.started_at < 10
         self.restarts = self.restarts + 1 if young else 0
         time.sleep(min(0.5 * self.restarts, 10))

@@ -197,6 +197,8 @@ class Stack:
 
     def check(self) -> None:
         """Restart what has died since the last look."""
+        if self.guard.renew():
+            prefixed("up", "the guard was killed; there is another one")
         for service in self.services:
             if not self.ending and (status := service.died()) is not None:
                 prefixed("up", f"{service.name} ended with status {status}; starting it again")
