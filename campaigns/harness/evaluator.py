@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 from . import HARNESS_VERSION, backends, candidate, cpu_peaks, place
 from .bench import Bench
+from .endings import signal_words
 from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
 from .gpu import devices, peaks
 from .gpu.bench import GpuBench, close_spares
@@ -39,9 +41,19 @@ def evaluate(
     ``progress(stage, detail)`` is called as it goes. ``should_stop`` is asked many times a second: once it says True,
     everything is killed and ``errors.Stopped`` is raised. All else that goes wrong is in the report.
     """
-    began = time.monotonic()
+    began, tell, stop = time.monotonic(), progress or (lambda stage, detail: None), should_stop or (lambda: False)
     with _lock:
-        return _evaluate(request, progress or (lambda stage, detail: None), should_stop or (lambda: False), began)
+        report = _evaluate(request, tell, stop, began)
+        if killed(report):
+            log.warning("%s: it may be somebody else who killed it; once more", report.summary)
+            report = _evaluate(request, tell, stop, began)
+        return report
+
+
+def killed(report: Report) -> bool:
+    """Whether the candidate ended by a SIGKILL. A host that lacks memory kills so, and so does whoever tidies up there: it is
+    the candidate's doing where it ends so twice."""
+    return report.outcome == "launch_failed" and report.summary.endswith(signal_words(signal.SIGKILL))
 
 
 def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Callable[[], bool], began: float) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 
@@ -10,6 +11,7 @@ import pytest
 from campaigns.harness import evaluator
 from campaigns.harness.candidate import load_candidate
 from campaigns.harness.problem import read_folder
+from campaigns.harness.processes import children
 from campaigns.harness.request import CandidateSource, EvaluationRequest
 
 from .conftest import CENTRE, named, needs_sandbox, request_for
@@ -125,3 +127,32 @@ def test_where_the_baseline_is_wrong_too_the_problem_is_to_blame(made: str):
 
     assert report.outcome == "infrastructure"
     assert "neither the candidate nor the baseline" in report.summary
+
+
+def test_a_candidate_that_somebody_kills_is_tried_once_more():
+    """A host without memory kills, too: that is no verdict on the candidate. Who ends so twice does it by itself."""
+    begun: list[str] = []
+
+    def kill_the_first(stage: str, detail: str) -> None:
+        if stage == "correctness" and detail.startswith("workload 2"):
+            begun.append(detail)
+            if len(begun) == 1:
+                for pid in running("run_cpp"):
+                    os.kill(pid, signal.SIGKILL)
+
+    report = evaluator.evaluate(request_for(named("faster.cpp"), "check"), kill_the_first)
+
+    assert (report.outcome, len(begun)) == ("measured", 2)
+
+
+def running(role: str) -> list[int]:
+    """The processes below this one that play a role in a sandbox."""
+    found, todo = [], [os.getpid()]
+    while todo:
+        for pid in children(todo.pop()):
+            todo.append(pid)
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read()
+                if role.encode() in words and b"bwrap" not in words.partition(b"\0")[0]:
+                    found.append(pid)
+    return found
