@@ -10,12 +10,12 @@ import hashlib
 import json
 import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable
 from typing import IO, Any
 
 import msgspec
 
+from ..damaged import DAMAGED_ZIP
 from .errors import ArchiveError
 
 FORMAT = "autoresearch-web campaign"
@@ -110,7 +110,7 @@ class Archive:
         size = _check_end(file)
         try:
             self._zip = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError, struct.error) as error:
+        except DAMAGED_ZIP as error:
             raise ArchiveError(f"This is no archive that can be read: {error}.") from None
         self._entries = _checked_entries(self._zip.infolist(), size)
         self.manifest, self.sha256 = self._read_manifest()
@@ -149,7 +149,9 @@ class Archive:
                         f"{path}: its size is not what the manifest says. The archive was changed or damaged."
                     )
                 return data
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, struct.error) as error:
+        except ArchiveError:
+            raise
+        except DAMAGED_ZIP as error:
             raise ArchiveError(f"{path}: damaged: {error}.") from None
 
     def _read_manifest(self) -> tuple[Manifest, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -99,6 +100,10 @@ class Problem(_Raw):
         return [w for w in self.workloads if w.device == device]
 
 
+MAX_AXIS = 1 << 40
+"""Of an axis, and of the values of a tensor: a mistake, and no memory that there is."""
+
+
 def files_sha256(files: Mapping[str, str]) -> str:
     """A hash over paths and texts, independent of their order."""
     digest = hashlib.sha256()
@@ -136,7 +141,7 @@ def load_problem(files: dict[str, str]) -> Problem:
         raise ProblemError("problem.toml: missing. A problem is a folder with problem.toml, reference.py and inputs.py")
     try:
         raw: dict[str, Any] = tomllib.loads(files["problem.toml"])
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ProblemError(f"problem.toml: {error}") from None
     for reserved in ("files", "sha256"):
         if reserved in raw:
@@ -199,6 +204,8 @@ def _check_workload(problem: Problem, workload: Workload, key: str) -> None:
         _fail(f"{key}.axes", f"has {sorted(workload.axes)}, needs {sorted(problem.axes)}")
     if any(value < 1 for value in workload.axes.values()):
         _fail(f"{key}.axes", "an axis is at least 1")
+    if any(value > MAX_AXIS for value in workload.axes.values()):
+        _fail(f"{key}.axes", f"an axis is at most {MAX_AXIS:,}")
     if workload.device not in ("cpu", "cuda"):
         _fail(f"{key}.device", f"{workload.device!r} is neither cpu nor cuda")
     if workload.dtype not in ITEMSIZE_BYTES:
@@ -211,6 +218,8 @@ def _check_workload(problem: Problem, workload: Workload, key: str) -> None:
                 _fail(spec.name, f"dtype {spec.dtype!r} is none of {', '.join(ITEMSIZE_BYTES)}")
             if min(problem.shape(spec, workload), default=1) < 1:
                 _fail(spec.name, f"shape {problem.shape(spec, workload)} at workload {workload.name}: below 1")
+            if math.prod(problem.shape(spec, workload)) > MAX_AXIS:
+                _fail(spec.name, f"more than {MAX_AXIS:,} values at workload {workload.name}")
         problem.floor_value("bytes", workload)
         problem.floor_value("flop", workload)
     except ExpressionError as error:

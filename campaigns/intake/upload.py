@@ -6,6 +6,7 @@ import io
 import zipfile
 from pathlib import PurePosixPath
 
+from campaigns.damaged import DAMAGED_ZIP
 from campaigns.harness.problem import TEXT_SUFFIXES
 
 from .errors import IntakeError
@@ -48,7 +49,9 @@ def read_zip(name: str, data: bytes) -> dict[str, str]:
             if len(entries) > MAX_FILES:
                 raise IntakeError(f"{name}: {len(entries):,} files; at most {MAX_FILES} are taken.")
             return read_entries(archive, entries)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except IntakeError:
+        raise
+    except DAMAGED_ZIP as error:
         raise IntakeError(f"{name}: not a readable zip archive: {error}.") from None
 
 

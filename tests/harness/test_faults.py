@@ -40,6 +40,7 @@ def with_file(name: str, text: str, **changes: object) -> EvaluationRequest:
         ),
         ("baselines/eager.py", "def run(x, w, y):\n    raise OSError('broken')\n", "broken"),
         ("problem.toml", "name = 1", "problem.toml"),
+        ("problem.toml", "x = " + "[" * 3000 + "]" * 3000, "problem.toml"),
     ],
 )
 def test_a_broken_problem_is_no_measurement_and_not_the_candidate(name: str, text: str, told: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import stat
 import zipfile
@@ -84,3 +85,11 @@ def test_a_shelf_takes_a_name_once_and_nothing_outside_it(tmp_path, monkeypatch)
         with pytest.raises(IntakeError, match=told):
             save(Draft(name, "", "x", files))
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["k.py", "mine", "problem.toml", "problems", "start"]
+
+
+def test_an_archive_with_any_byte_changed_is_read_or_refused():
+    good = zipped({"mine/problem.toml": b"a" * 50, "mine/inputs.py": b"b" * 50})
+    for at in range(len(good)):
+        for value in (0x00, 0x86, 0xFF):
+            with contextlib.suppress(IntakeError):
+                read_upload("a.zip", good[:at] + bytes([value]) + good[at + 1 :])
