@@ -14,3 +14,8 @@ def signed_in(browser: Browser, product: Product, user: str) -> Page:
     page.goto(link)
     expect(page.locator("nav")).to_be_visible()
     return page
+
+
+def drawn(page: Page) -> None:
+    """Wait for a profile's timeline. Until its script has come, the page hears no click."""
+    page.wait_for_function("document.getElementById('timeline')?.dataset.painted > 0")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import signed_in
+from tests.browser.conftest import drawn, signed_in
 from tests.system.conftest import Product, faster_kernel, quick_problem
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -75,6 +75,7 @@ def test_from_a_capture_to_an_approved_kernel(browser: Browser, product: Product
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Launch-bound", timeout=60_000)
 
+    drawn(page)
     page.locator("[data-do=mark]").click()
     page.locator("#note").fill(NOTE)
     page.get_by_role("button", name="Keep").click()

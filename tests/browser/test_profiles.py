@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import signed_in
+from tests.browser.conftest import drawn, signed_in
 from tests.profiling.captures import Export
 from tests.system.conftest import Product
 
@@ -87,6 +87,7 @@ def test_markup_in_names_is_text_on_every_page(browser: Browser, product: Produc
     page = signed_in(browser, product, "careful")
     drop(page, export.write(tmp_path / "x.sqlite"), f"{MARKUP}.sqlite")
     expect(page.locator("button.kernel").first).to_contain_text("<script>window.hit", timeout=60_000)
+    drawn(page)
     page.locator("button.kernel").first.click()
     expect(page.locator("#details h3")).to_have_text(MARKUP)
     expect(page.locator("#details")).to_contain_text("launched by")
