@@ -21,7 +21,9 @@ def mine(request: HttpRequest) -> QuerySet[ApiToken]:
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """The list. A POST makes a token and shows it this once; nothing that was typed is lost when it is refused."""
-    context = {"scopes": Scope.choices, "typed": {"scopes": ["read", "submit"]}, "status": 200}
+    typed = {"scopes": ["read", "submit"], "campaign": request.GET.get("campaign", "")[:18]}
+    here = f"{request.scheme}://{request.get_host()}"
+    context = {"scopes": Scope.choices, "typed": typed, "here": here, "status": 200}
     if request.method == "POST":
         context.update(made(request))
     return render(request, "tokens/list.html", {**context, "tokens": mine(request)}, status=int(str(context["status"])))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.utils import timezone
 
 from autoresearch_web.local.hardware import local_kinds
 from campaigns import catalog
 from campaigns.harness.candidate import starts
 from campaigns.harness.problem import Problem, ProblemError, load_problem, read_folder
-from campaigns.models import Campaign
+from campaigns.models import Campaign, EvaluatorHost
+from campaigns.models.evaluator_host import SILENT_AFTER
 from campaigns.proposers import registry
 from campaigns.proposers.base import ProposerError
 from campaigns.proposers.endpoints import named
@@ -66,10 +69,35 @@ def agents() -> list[dict[str, Any]]:
     return [{"name": name, "title": e.title, "summary": e.summary} for name, e in registry.PROPOSERS.items()]
 
 
-def hardware() -> list[str]:
-    """What this machine has, and what campaigns ran on before; CPU last."""
-    before = Campaign.objects.order_by().values_list("hardware", flat=True).distinct()
-    return [*sorted({*local_kinds(), *before} - {"cpu"}), "cpu"]
+@dataclass(frozen=True)
+class Kinds:
+    """Kinds of hardware. ``there``: this machine's own and those whose evaluators are heard, CPU last; ``before``: others
+    that campaigns of this place were made for."""
+
+    there: list[str]
+    before: list[str]
+
+    def for_devices(self, devices: list[str]) -> str:
+        """The first that is there and can run a problem on these devices (``cpu``, ``cuda``); any that is there if none can."""
+        fits = [kind for kind in self.there if ("cpu" if kind == "cpu" else "cuda") in devices]
+        return (fits or self.there)[0]
+
+
+def hardware() -> Kinds:
+    alive = EvaluatorHost.objects.filter(last_seen__gt=timezone.now() - SILENT_AFTER)
+    there = {*local_kinds(), *(host.queue.removeprefix("gpu.") for host in alive)}
+    own = Campaign.objects.filter(imported_from=None).order_by().values_list("hardware", flat=True).distinct()
+    return Kinds([*sorted(there - {"cpu"}), *(there & {"cpu"})], sorted(set(own) - there))
+
+
+def suggested(text: str, names: list[str]) -> str:
+    """The problem that a marked region is about: the one most of whose name stands in ``text`` (``mla_decode`` where there
+    are ``mla`` and ``decode_step#1``). Empty where less than two thirds of any name does."""
+    words = set(re.split(r"[^a-z0-9]+", text.lower()))
+    shares = {name: [part in words for part in name.lower().split("_")] for name in names}
+    ranked = sorted(shares, key=lambda name: (-sum(shares[name]) / len(shares[name]), -len(shares[name]), name))
+    best = ranked[0] if ranked else ""
+    return best if best and 3 * sum(shares[best]) >= 2 * len(shares[best]) else ""
 
 
 def replay_root() -> Path:

@@ -64,9 +64,14 @@ def standing_of(attempt: Attempt) -> Standing:
 def kept_word(attempt: Attempt) -> str:
     where = ", ".join(filter(None, (range_words(r) for r in attempt.ranges or [])))
     word = f"kept for {where}" if where else "kept"
-    if attempt.decision == Decision.SIGNED:
-        return f"{word}, signed once"
-    return f"{word}, approved" if attempt.decision == Decision.APPROVED else word
+    decided = {Decision.SIGNED: ", signed once", Decision.APPROVED: ", approved"}
+    word += decided.get(attempt.decision, "")  # type: ignore[call-overload]
+    return f"{word}, slower than the baseline" if is_slower(attempt) else word
+
+
+def is_slower(attempt: Attempt) -> bool:
+    """Slower than the baseline beyond its interval: it beat its incumbent, which was slower still."""
+    return attempt.speedup_hi is not None and attempt.speedup_hi < 1
 
 
 def range_words(bounds: Any) -> str:

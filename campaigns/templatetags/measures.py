@@ -10,7 +10,7 @@ from typing import Any
 
 from django import template
 
-from campaigns.presenters.standing import Standing, flag_standing, standing_of
+from campaigns.presenters.standing import Standing, flag_standing, is_slower, standing_of
 from campaigns.presenters.text import visible
 
 register = template.Library()
@@ -108,6 +108,12 @@ def dollars(value: Any) -> str:
 def short_sha(value: str) -> str:
     """4f2a…91c0: enough to compare by eye."""
     return f"{value[:4]}…{value[-4:]}" if len(value) > 12 else value
+
+
+@register.filter
+def gain(attempt: Any) -> str:
+    """The winner's colour of a speed-up over the baseline: of a kept kernel that is not slower than it."""
+    return "kept" if attempt and standing_of(attempt).is_winner and not is_slower(attempt) else ""
 
 
 @register.filter

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from autoresearch_web import access
 from campaigns import actions
 from campaigns.actions import ActionError
+from campaigns.actions.create import usual
 from campaigns.forms import NewCampaignForm
 from campaigns.models import Campaign, Gate, Policy
 from campaigns.presenters import choices
@@ -51,16 +52,24 @@ def first_values(request: HttpRequest) -> dict[str, Any]:
     names = [p.name for p in choices.problems() if not p.error]
     region = region_of(request.GET.get("region", ""))
     wanted = request.GET.get("problem", "")
+    if wanted not in names:
+        wanted = (choices.suggested(region.as_context(), names) if region else "") or next(iter(names), "")
+    hardware = choices.hardware().for_devices(choices.problem(wanted).devices)
     return {
-        "problem": wanted if wanted in names else next(iter(names), ""),
+        "problem": wanted,
         "idea": request.GET.get("idea") or (region.note if region else ""),
-        "hardware": choices.hardware()[0],
+        "hardware": hardware,
+        "backend": usual_backend(choices.problem(wanted), hardware),
         "agent": registry.names()[0],
         "rules": choices.default_rules(),
         "gate": Gate.AUTO,
         "budget_attempts": 40,
         "region": region.pk if region else None,
     }
+
+
+def usual_backend(chosen: choices.ProblemChoice, hardware: str) -> str:
+    return usual([name for name, _ in chosen.backends], hardware) or ""
 
 
 def region_of(text: str) -> Region | None:
@@ -71,12 +80,15 @@ def region_of(text: str) -> Region | None:
 
 def show(request: HttpRequest, form: NewCampaignForm, status: int = 200) -> HttpResponse:
     region = region_of(str(form["region"].value() or ""))
+    problems = choices.problems()
+    guess = choices.suggested(region.as_context(), [p.name for p in problems]) if region else ""
     context = {
         "form": form,
-        "problems": choices.problems(),
+        "problems": problems,
         "chosen": choices.problem(str(form["problem"].value() or "")),
         "agents": choices.agents(),
-        "hardware_kinds": choices.hardware(),
+        "hardware": choices.hardware(),
+        "guessed": bool(guess) and guess == form["problem"].value() and request.method != "POST",
         "gates": Gate.choices,
         "policies": Policy.choices,
         "endpoints": choices.endpoints(),
@@ -90,7 +102,8 @@ def show(request: HttpRequest, form: NewCampaignForm, status: int = 200) -> Http
 
 @require_safe
 def problem_part(request: HttpRequest) -> HttpResponse:
-    """Backends and baselines of the problem that was just chosen."""
+    """Backends and baselines of the problem that was just chosen, the backend being the usual one of the hardware."""
     chosen = choices.problem(request.GET.get("problem", ""))
-    context = {"chosen": chosen, "form": NewCampaignForm(initial=request.GET.dict())}
+    backend = usual_backend(chosen, request.GET.get("hardware") or "cpu")
+    context = {"chosen": chosen, "form": NewCampaignForm(initial={"backend": backend, **request.GET.dict()})}
     return render(request, "campaigns/_problem_fields.html", context)

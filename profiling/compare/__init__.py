@@ -20,8 +20,10 @@ MAX_RANGES = 40
 
 def compare(a: Side, b: Side) -> dict[str, Any]:
     """Plain data with stable keys. ``ratio`` is the time of A over that of B: above 1, B is faster; null when the two
-    cannot be compared. Times are ns of one occurrence, under the profiler: ``time_ns`` is the median, whatever else counts
-    per occurrence the mean. ``on_gpu`` says whether a side saw a GPU at all; without one its figures of a GPU mean nothing.
+    cannot be compared. Times are ns of one occurrence, under the profiler: a side's figures are medians of its
+    occurrences, and ``start_ns`` to ``end_ns`` is the occurrence that takes the median time. ``kernels`` and ``ranges`` hold
+    means of one occurrence, so that rows add up. ``on_gpu`` says whether a side saw a GPU at all; without one its figures
+    of a GPU mean nothing.
     """
     why_not = reasons(a, b)
     verdict = "not comparable" if why_not else judged(a.selection, b.selection)
@@ -80,10 +82,11 @@ def side(of: Side) -> dict[str, Any]:
         "longest_ns": int(times.max()) if len(times) else 0,
         "busy_ns": round(selection.busy_ns),
         "idle_ns": {cause: round(ns) for cause, ns in selection.idle_ns.items()},
-        "kernels": round(len(selection.kernels) / max(1, selection.occurrences), 3),
+        "kernels": round(selection.median(selection.owner[selection.kernels]), 3),
         "launches": round(selection.launches, 3),
-        "start_ns": int(selection.start[0]) if len(selection.start) else 0,
-        "end_ns": int(selection.end[0]) if len(selection.end) else 0,
+        "start_ns": int(selection.start[selection.typical]) if len(selection.start) else 0,
+        "end_ns": int(selection.end[selection.typical]) if len(selection.end) else 0,
+        "typical_ns": int(times[selection.typical]) if len(times) else 0,
     }
 
 

@@ -60,9 +60,10 @@ def families(selection: Selection) -> dict[tuple[str, str], Family]:
 
 
 def inside(selection: Selection) -> Column:
-    """Nested ranges with work in them, below the selected ranges; for a stretch of time those that begin in it."""
+    """Nested ranges with work in them, below the selected ranges; for a stretch of time those that begin in it. Of a capture
+    that saw no GPU all of them: what the host did is all that there is."""
     trace, nvtx = selection.trace, selection.trace.nvtx
-    working = nvtx["nested"] & (trace.nvtx_totals["events"] > 0)
+    working = nvtx["nested"] & (trace.nvtx_totals["events"] > 0) if trace.devices else nvtx["nested"]
     if not len(selection.ranges):
         return np.flatnonzero(working & (nvtx["start"] >= selection.start[0]) & (nvtx["start"] < selection.end[0]))
     chosen = np.zeros(len(nvtx["start"]), bool)

@@ -67,30 +67,39 @@ class Selection:
         return float(np.median(self.times_ns)) if self.occurrences else 0.0
 
     @cached_property
+    def typical(self) -> int:
+        """The occurrence that takes the median time, or of an even number the quicker one of the two beside it."""
+        return int(np.argsort(self.times_ns, kind="stable")[(self.occurrences - 1) // 2]) if self.occurrences else 0
+
+    def median(self, owner: Column, weights: Column | None = None) -> float:
+        """Sums of ``weights`` (or counts) over the events of each occurrence, and of those sums the median."""
+        sums = np.bincount(owner, weights, minlength=self.occurrences)
+        return float(np.median(sums)) if self.occurrences else 0.0
+
+    @cached_property
     def devices(self) -> int:
         return max(1, len(np.unique(self.trace.gpu["device"][self.rows])))
 
     @cached_property
     def busy_ns(self) -> float:
-        """GPU time (union of intervals, per GPU) of one occurrence, on average."""
+        """GPU time (union of intervals, per GPU) of one occurrence: the median of all."""
         gpu, rows = self.trace.gpu, self.rows
         if not len(rows):
             return 0.0
-        total = 0
+        total = np.zeros(self.occurrences)
         for device in np.unique(gpu["device"][rows]).tolist():
             mine = rows[gpu["device"][rows] == device]
             mine = mine[np.lexsort((gpu["start"][mine], self.owner[mine]))]
-            span = int(gpu["end"][mine].max() - gpu["start"][mine].min()) + 1
-            apart = (
-                self.owner[mine].astype(np.float64) if span * self.occurrences > 1 << 62 else self.owner[mine] * span
-            )
-            begin, stop = lanes.union(gpu["start"][mine] + apart, gpu["end"][mine] + apart)
-            total += (stop - begin).sum()
-        return float(total) / self.occurrences / self.devices
+            borders = np.flatnonzero(np.append(True, np.diff(self.owner[mine]) != 0))
+            for low, high in zip(borders.tolist(), [*borders[1:].tolist(), len(mine)], strict=True):
+                part = mine[low:high]
+                begin, stop = lanes.union(gpu["start"][part], gpu["end"][part])
+                total[self.owner[mine[low]]] += (stop - begin).sum()
+        return float(np.median(total)) / self.devices
 
     @cached_property
     def idle_ns(self) -> dict[str, float]:
-        """Idle time by cause (``profiling.idle``) before the events of one occurrence, on average, ns per GPU."""
+        """Idle time by cause (``profiling.idle``) before the events of one occurrence: the median of all, ns per GPU."""
         found = idle.gaps(self.trace)
         owner = self.owner[found.next]
         mine = owner >= 0
@@ -98,12 +107,13 @@ class Selection:
         keep = start < found.end[mine]
         start, end, following = start[keep], found.end[mine][keep], found.next[mine][keep]
         parts = idle.divide(self.trace, start, end, following)
-        return {cause: float(ns.sum()) / self.occurrences / self.devices for cause, ns in parts.items()}
+        of = self.owner[following]
+        return {cause: self.median(of, ns) / self.devices for cause, ns in parts.items()}
 
     @property
     def launches(self) -> float:
-        """Kernels that were launched one by one, per occurrence."""
-        return float(self.trace.launched_alone[self.kernels].sum()) / max(1, self.occurrences)
+        """Kernels of one occurrence that were launched one by one: the median of all."""
+        return self.median(self.owner[self.kernels], self.trace.launched_alone[self.kernels])
 
     def names(self, limit: int = 3) -> list[str]:
         """Names of the ranges, each once."""

@@ -62,6 +62,6 @@ def timelines(a: Profile, b: Profile, result: dict[str, Any]) -> dict[str, Any]:
     for setup, side, profile in zip(setups, (result["a"], result["b"]), (a, b), strict=True):
         setup["origin"] = side["start_ns"]
         setup["name"] = profile.name
-        setup["length"] = max(1, side["end_ns"] - side["start_ns"], side["longest_ns"])
+        setup["length"] = max(1, side["typical_ns"])
         setup["page"] = reverse("profile", args=[profile.pk])
     return {"a": setups[0], "b": setups[1], "span": max(setup["length"] for setup in setups)}

@@ -8,7 +8,18 @@ export function say(text, tone = "") {
   line.className = `notice ${tone}`;
   line.textContent = text;
   notice.replaceChildren(line);
+  float();
 }
+
+/** What comes while one reads lies above the page instead of pushing it down. A confirmation goes by itself; a refusal stays. */
+const SEEN_MS = 8000;
+let seen = 0;
+function float() {
+  notice.classList.add("float");
+  clearTimeout(seen);
+  if (!notice.querySelector(".bad, [role=alert]")) seen = setTimeout(() => notice.replaceChildren(), SEEN_MS);
+}
+document.addEventListener("htmx:afterSwap", ({ detail }) => detail.target === notice && float());
 
 /** On a narrow screen the navigation scrolls: it begins at where one is. */
 const here = document.querySelector("nav [aria-current]");

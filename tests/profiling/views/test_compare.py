@@ -45,8 +45,8 @@ def test_two_ranges_of_one_capture_are_compared(client: Client, profile: Profile
 def test_the_timelines_start_where_their_ranges_do(client: Client, profile: Profile) -> None:
     text = page(client, a=profile.pk, b=profile.pk, range="chunk=1024", range_b="chunk=32768")
     setup = json.loads(text.split('id="timelines-setup" type="application/json">')[1].split("</script>")[0])
-    assert (setup["a"]["origin"], setup["b"]["origin"]) == (20_649_143, 159_017_263)
-    assert setup["span"] == 74_858_136
+    assert (setup["a"]["origin"], setup["b"]["origin"]) == (95_517_886, 159_017_263)
+    assert setup["span"] == 63_485_217
 
 
 def test_a_range_that_is_not_there_is_said(client: Client, profile: Profile) -> None:
