@@ -197,6 +197,8 @@ def _check_end(file: IO[bytes]) -> int:
         raise ArchiveError("This is no zip file.")
     file.seek(size - END_BYTES)
     signature, *_, count, directory, _, comment = struct.unpack("<4s4H2LH", file.read(END_BYTES))
+    if signature != b"PK\5\6" and not comment:
+        raise ArchiveError("This is no zip file. A campaign's archive is what “Export as one file” wrote.")
     if signature != b"PK\5\6" or comment:
         raise ArchiveError("This is no campaign archive: a zip without a comment, as Autoresearch Web writes it.")
     if count > MAX_PARTS + 1 or directory > MAX_DIRECTORY_BYTES:

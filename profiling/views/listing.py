@@ -13,6 +13,8 @@ from profiling import uploads
 from profiling.models import Profile
 
 PER_PAGE = 50
+OF = {"uploads": False, "attempts": True}
+"""``?of=``: captures that people uploaded, or that evaluators took of attempts. The value says whether nobody uploaded it."""
 
 
 @require_safe
@@ -20,8 +22,13 @@ def profiles(request: HttpRequest) -> HttpResponse:
     """What people uploaded comes first: of what evaluators took there may be hundreds."""
     found = Profile.objects.select_related("uploaded_by").defer("summary", "findings")
     found = found.annotate(by_nobody=Q(uploaded_by=None)).order_by("by_nobody", "-created_at")
+    of = request.GET.get("of", "")
+    if of in OF:
+        found = found.filter(uploaded_by__isnull=OF[of])
     page = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     context = {
+        "of": of if of in OF else "",
+        "kinds": [("", "all"), ("uploads", "uploaded"), ("attempts", "of attempts")],
         "page": page,
         "limit_bytes": settings.PROFILE_MAX_BYTES,
         "importing": any(profile.is_busy() for profile in page),

@@ -45,7 +45,8 @@ export function words(ns, step = ns) {
   const size = Math.abs(step);
   const [factor, unit] = size >= 1e9 ? [1e9, "s"] : size >= 1e6 ? [1e6, "ms"] : size >= 1e3 ? [1e3, "µs"] : [1, "ns"];
   const value = ns / factor;
-  return `${value.toLocaleString("en", { maximumFractionDigits: factor === 1 ? 0 : Math.abs(value) >= 1000 ? 1 : 3 })} ${unit}`;
+  const text = value.toLocaleString("en", { maximumFractionDigits: factor === 1 ? 0 : Math.abs(value) >= 1000 ? 1 : 3 });
+  return `${text.replace("-", "−")} ${unit}`;
 }
 
 export function ticks(lo, hi, wanted) {

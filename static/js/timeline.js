@@ -29,6 +29,7 @@ function setView(lo, hi) {
   state.hi = state.lo + span;
   document.getElementById("range").textContent =
     `${words(state.lo)} – ${words(state.hi)} · ${words((state.hi - state.lo) / Math.max(1, state.width - state.left))} a pixel`;
+  tip.hidden = true; // what lay under the pointer lies elsewhere now
   remember();
   paint();
 }
@@ -38,7 +39,11 @@ function show(from, to) {
   setView(from - margin, to + margin);
 }
 
-function zoom(factor, around = (state.lo + state.hi) / 2) {
+/** The time under the pointer while it is over the lanes, else the middle: there keys zoom. */
+let pointerAt = null;
+const focus = () => (pointerAt === null ? (state.lo + state.hi) / 2 : timeAt(pointerAt));
+
+function zoom(factor, around = focus()) {
   setView(around - (around - state.lo) * factor, around + (state.hi - around) * factor);
 }
 
@@ -111,6 +116,7 @@ function under(x, y) {
 function hover(event) {
   const rect = canvas.getBoundingClientRect();
   const x = event.clientX - rect.left, y = event.clientY - rect.top;
+  pointerAt = x < state.left ? null : x;
   const found = under(x, y);
   tip.hidden = !found;
   if (!found) return;
@@ -265,7 +271,7 @@ canvas.addEventListener("pointerup", (event) => {
   drag = null;
 });
 canvas.addEventListener("pointercancel", () => { drag = null; });
-canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+canvas.addEventListener("pointerleave", () => { tip.hidden = true; pointerAt = null; });
 
 document.addEventListener("click", (event) => {
   const target = event.target.closest("[data-do], [data-from], [data-find]");

@@ -18,6 +18,10 @@ from .findings import Findings
 Progress = Callable[[str, str], None]
 
 
+def right_on(workloads: int) -> str:
+    return f"right on {workloads} workload{'' if workloads == 1 else 's'}"
+
+
 def check_start(problem: Problem, findings: Findings, progress: Progress, should_stop: Callable[[], bool]) -> None:
     if not problem.start:
         findings.note(
@@ -49,7 +53,7 @@ def _start(problem: Problem, name: str, findings: Findings, should_stop: Callabl
     )
     report = evaluate(request, should_stop=should_stop)
     if report.outcome == "measured":
-        return f"right on {sum(bool(w.correct) for w in report.workloads)} workloads"
+        return right_on(sum(bool(w.correct) for w in report.workloads))
     if report.outcome == "infrastructure":
         return f"not checked: {report.summary}"
     return _wrong(findings, name, f"{report.outcome}: {report.summary}")
@@ -96,7 +100,7 @@ def _baseline(problem: Problem, bench: Bench, findings: Findings) -> str:
     except Infrastructure as error:
         wrong = [str(error)]
     if not wrong:
-        return f"right on {len(problem.workloads_on('cpu'))} workloads"
+        return right_on(len(problem.workloads_on("cpu")))
     findings.refuse(
         "baseline-wrong",
         name,
