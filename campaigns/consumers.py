@@ -88,11 +88,15 @@ class CampaignConsumer(PageConsumer):
         await self.count()
         await self.catch_up()
 
+    async def count(self, event: tuple[int, int] | None = None) -> None:
+        """Whoever reads a campaign's events finds them in every message of this socket: here there are none."""
+        await self.send_json({"waiting": await feed.waiting(event), "events": []})
+
     async def there_is_more(self, message: dict[str, Any]) -> None:
         await self.catch_up(message["seq"])
 
     async def text(self, message: dict[str, Any]) -> None:
-        await self.send_json({"text": message["chunk"], "attempt": message["attempt"]})
+        await self.send_json({"text": message["chunk"], "attempt": message["attempt"], "events": []})
 
     async def catch_up(self, latest: int | None = None) -> None:
         async with self.sending:
