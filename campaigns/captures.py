@@ -114,15 +114,14 @@ def known_baseline(attempt: Attempt) -> AttemptProfile | None:
 def attach(ticket: str) -> None:
     """Take in the traces that lie at the broker under ``ticket``. Called again, it finds nothing, or the same."""
     attempt = Attempt.objects.filter(ticket=ticket).select_related("campaign").first()
-    found = dispatch.traces_of(ticket)
     if attempt is None:
         return
-    for raw in found:
+    for raw in dispatch.traces_of(ticket):
         try:
             attach_one(attempt, msgspec.msgpack.decode(raw, type=Trace))
         except (msgspec.ValidationError, msgspec.DecodeError) as error:
             note(attempt, CANDIDATE, f"what the evaluator sent could not be read: {error}")
-    dispatch.forget_traces(ticket, len(found))
+        dispatch.forget_trace(ticket, raw)
 
 
 def attach_one(attempt: Attempt, trace: Trace) -> None:

@@ -61,6 +61,7 @@ def evaluate_again(attempt: Attempt, ticket: str) -> None:
 def capture(attempt: Attempt, roles: list[str]) -> None:
     """Have what an attempt ran profiled on a host of the same kind, behind the evaluations that wait already."""
     body = msgspec.to_builtins(request_of(attempt))
+    broker().delete(f"capture:{attempt.ticket}:taken")  # what is asked for again was lost, whoever took it
     app.send_task("capture", [attempt.ticket, body, roles], queue=attempt.campaign.queue, retry=False)
 
 
@@ -80,9 +81,9 @@ def traces_of(ticket: str) -> list[bytes]:
     return [trace.encode() if isinstance(trace, str) else trace for trace in found]
 
 
-def forget_traces(ticket: str, count: int) -> None:
-    """The oldest so many of them."""
-    broker().ltrim(f"capture:{ticket}:traces", count, -1)
+def forget_trace(ticket: str, trace: bytes) -> None:
+    """This one and no other: more may have come since it was read, and somebody else may have read it too."""
+    broker().lrem(f"capture:{ticket}:traces", 1, trace)  # type: ignore[arg-type]
 
 
 def request_of(attempt: Attempt) -> EvaluationRequest:

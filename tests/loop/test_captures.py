@@ -187,6 +187,25 @@ def test_profiles_let_evaluations_go_first_and_are_taken_one_by_one(kept, at_bro
     assert at_broker.llen(f"capture:{kept.ticket}:traces") == 0
 
 
+def test_a_trace_that_comes_while_another_is_taken_in_twice_is_not_lost(kept, at_broker, monkeypatch):
+    """Two messages for one trace are worked on at once, and a second trace comes in between."""
+    left(at_broker, kept, trace("candidate", 0))
+    take, came = captures.attach_one, []
+
+    def slowly(attempt, found):
+        take(attempt, found)
+        if not came:
+            came.append(found.role)
+            captures.attach(attempt.ticket)  # the other worker, faster
+            left(at_broker, attempt, trace("baseline", 7))
+
+    monkeypatch.setattr(captures, "attach_one", slowly)
+    captures.attach(kept.ticket)
+    captures.attach(kept.ticket)
+    assert {side.word for side in captures.pair(kept).sides} == {"waiting for import"}
+    assert at_broker.keys(f"capture:{kept.ticket}:traces") == []
+
+
 def test_a_broker_that_is_gone_costs_the_profile_and_nothing_else(kept, monkeypatch):
     def gone(*args: object, **more: object) -> None:
         raise OSError("no broker")

@@ -43,16 +43,16 @@ def built(source: CandidateSource) -> Built:
     key = candidate.sha256(source)
     with _lock:
         own = _locks.setdefault(key, threading.Lock())
-    with own:
-        found = _kept.get(key)
-        if found is None:
-            try:
+    try:
+        with own:
+            found = _kept.get(key)
+            if found is None:
                 found = get(source.backend).build(source)
-            finally:
                 with _lock:
-                    _locks.pop(key, None)
-            with _lock:
-                while len(_kept) >= KEPT_BUILDS:
-                    del _kept[next(iter(_kept))]
-                _kept[key] = found
-        return found
+                    while len(_kept) >= KEPT_BUILDS:
+                        del _kept[next(iter(_kept))]
+                    _kept[key] = found
+            return found
+    finally:  # whoever waits has the lock in hand, and whoever comes finds what was kept
+        with _lock:
+            _locks.pop(key, None)
