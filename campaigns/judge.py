@@ -116,7 +116,7 @@ def by_range(report: Report, policy: Policy) -> Judgement | None:
     assert won.over_incumbent is not None
     over = won.over_incumbent
     gain = f"{over.value:.3f}× over the incumbent ({over.lo:.3f} to {over.hi:.3f})"
-    reason = f"for {won.axis} from {won.lo:,} to {won.hi:,}: {gain}; confirmed in fresh processes; not faster elsewhere"
+    reason = f"for {won.axis} from {won.lo:,} to {won.hi:,}: {gain}; confirmed in fresh processes; elsewhere the incumbent stays"
     where = [{"axis": won.axis, "lo": won.lo, "hi": won.hi}]
     return Judgement("kept", reason, both(won.speedup, confirmation.speedup), over, report.findings, where)
 

@@ -76,7 +76,9 @@ def report(
         if status is None:
             raise CandidateFailure("timed_out", f"{name} took more than {limit_s:.0f} s: ended")
         size = os.fstat(out).st_size
-        if status != 0 or not 0 < size <= most_bytes:
+        if status == 0 and size > most_bytes:
+            raise Infrastructure(f"{name} wrote a report of {size:,} bytes: at most {most_bytes:,} are kept")
+        if status != 0 or not size:
             said = channel.output.text().strip().splitlines() or ["it said nothing"]
             raise Infrastructure(f"{name} left {size:,} bytes and ended with status {status}: {said[-1][:300]}")
         return os.pread(out, size, 0)
