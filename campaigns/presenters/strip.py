@@ -47,7 +47,7 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "steerings": list(campaign.steerings.select_related("author").order_by("-id")[:5]),
         "open_flags": open_flags(campaign),
         "baseline_title": baseline_title(campaign),
-        "recorded": list(recordings.campaigns()[:6]) if of_demo(campaign) else [],
+        "recorded": list(recordings.campaigns()[:12]) if of_demo(campaign) else [],
         "nobody_measures": nobody_measures(campaign),
         **counts,
     }
