@@ -162,10 +162,15 @@ def note(agent: str, person_id: int | None, call: Call) -> None:
     )
 
 
+def bare(kernel: dict[str, Any]) -> dict[str, Any]:
+    """Without its signature, which may be longer than all the rest."""
+    return {key: value for key, value in kernel.items() if key != "full_name"}
+
+
 def what_it_shows(profile: Profile) -> str:
     """Label, findings and top kernels. Every name in it is from the capture, and so is fenced."""
     findings = "\n".join(f"{n}. {f['title']}: {f['evidence']}" for n, f in enumerate(profile.findings, 1))
-    kernels = json.dumps(profile.summary.get("top_kernels", [])[:20], default=str)
+    kernels = json.dumps([bare(kernel) for kernel in profile.summary.get("top_kernels", [])[:20]], default=str)
     text = f"GPU: {', '.join(profile.gpus) or 'unknown'}\nLabel: {profile.label} ({profile.label_reason})\n"
     shown = fence("profile", text + (findings or "no findings"), 20_000)
     return f"# What the profile shows\n{shown}\n{fence('top kernels', kernels, 20_000)}"

@@ -31,6 +31,7 @@ import numpy as np
 
 from profiling import counters, lanes
 from profiling.events import Column, Kind
+from profiling.kernel_names import unmangled
 
 STORE_VERSION = 1
 MAX_BARS = 1500
@@ -201,7 +202,8 @@ class Store:
     def _short_names(self, used: set[int]) -> dict[int, str]:
         """Names for the bars, cut so that no window outgrows its payload; details give the full name."""
         budget = max(12, min(MAX_NAME_CHARS, MAX_NAMES_CHARS // max(len(used), 1)))
-        return {i: name if len(name := self.name(i)) <= budget else name[: budget - 1] + "…" for i in sorted(used)}
+        names = {i: unmangled(self.name(i)) for i in sorted(used)}
+        return {i: name if len(name) <= budget else name[: budget - 1] + "…" for i, name in names.items()}
 
     def find(self, name_ids: Column, after_ns: int, backwards: bool = False) -> int | None:
         """The event with one of the names that starts next after (or before) a time; wraps around."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from profiling import lanes
 from profiling.events import Column
+from profiling.kernel_names import full_name
 from profiling.orders import small_codes
 from profiling.trace import Trace
 from profiling.words import count, duration, percent
@@ -27,9 +28,12 @@ def top_kernels(trace: Trace, rows: Column | None = None, limit: int = TOP) -> l
     calls, total = np.bincount(inverse), np.zeros(len(names), np.int64)
     np.add.at(total, inverse, trace.gpu["end"][rows] - trace.gpu["start"][rows])
     everything = max(1, int(total.sum()))
+    first = np.zeros(len(names), np.int64)
+    first[inverse[::-1]] = rows[::-1]
     return [
         {
-            "name": trace.store.name(int(names[i])),
+            "name": (name := trace.store.name(int(names[i]))),
+            "full_name": full_name(name, trace.store.name(int(trace.gpu["full_name"][first[i]]))),
             "calls": int(calls[i]),
             "total_ns": int(total[i]),
             "mean_ns": round(float(total[i] / calls[i]), 1),

@@ -135,10 +135,27 @@ def read_folder(path: str | Path) -> dict[str, str]:
     return files
 
 
+_read_before: dict[str, Problem] = {}
+MAX_REMEMBERED = 64
+"""Problems that a process keeps by their hash: one page asks for the same ones dozens of times, and each takes 10 ms."""
+
+
 def load_problem(files: dict[str, str]) -> Problem:
-    """The problem that a folder's files say. Raises ``ProblemError`` naming the file and the key."""
+    """The problem that a folder's files say: one object for all who ask, to be read only. Raises ``ProblemError`` naming
+    the file and the key."""
     if "problem.toml" not in files:
         raise ProblemError("problem.toml: missing. A problem is a folder with problem.toml, reference.py and inputs.py")
+    sha256 = files_sha256(files)
+    found = _read_before.get(sha256)
+    if found is None:
+        found = _read(files, sha256)
+        if len(_read_before) >= MAX_REMEMBERED:
+            _read_before.clear()
+        _read_before[sha256] = found
+    return found
+
+
+def _read(files: dict[str, str], sha256: str) -> Problem:
     try:
         raw: dict[str, Any] = tomllib.loads(files["problem.toml"])
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -153,7 +170,7 @@ def load_problem(files: dict[str, str]) -> Problem:
     for workload in problem.workloads:
         workload.dtype = workload.dtype or problem.dtype
     problem.files = dict(files)
-    problem.sha256 = files_sha256(files)
+    problem.sha256 = sha256
     _check(problem)
     return problem
 

@@ -56,7 +56,9 @@ def campaign_points(campaign: Campaign) -> list[dict[str, Any]]:
 def sparklines(campaigns: Iterable[Campaign], width: int = 120, height: int = 28) -> dict[int, dict[str, Any]]:
     """For each campaign the running best speed-up as the ``points`` of an SVG polyline, with the line of 1×.
 
-    One query for all. Kept kernels that a person rejected don't count.
+    One query for all. Kept kernels that a person rejected don't count. It starts at 1× with no attempt, and each
+    attempt has a step's width, so that also the first and the only one are seen to rise (or, slower than the baseline,
+    to fall).
     """
     ids = [campaign.pk for campaign in campaigns]
     kept = Attempt.objects.filter(campaign__in=ids, verdict=Verdict.KEPT, speedup__isnull=False)
@@ -75,16 +77,14 @@ def polyline(steps: list[tuple[int, float]], last: int, width: int, height: int)
     span = max(last, steps[-1][0])
 
     def x(number: int) -> float:
-        return round(number / span * width, 1)
+        return round((number - 0.5) / span * width, 1)
 
     def y(value: float) -> float:
         return round(height - (value - low) / (top - low) * height, 1)
 
-    dots, before = [f"{x(steps[0][0])},{y(1.0)}"], None
+    dots, before = [f"0,{y(1.0)}"], 1.0
     for number, value in steps:
-        if before is not None:
-            dots.append(f"{x(number)},{y(before)}")
-        dots.append(f"{x(number)},{y(value)}")
+        dots += [f"{x(number)},{y(before)}", f"{x(number)},{y(value)}"]
         before = value
     dots.append(f"{width},{y(steps[-1][1])}")
     return {"points": " ".join(dots), "one_y": y(1.0), "width": width, "height": height, "best": steps[-1][1]}

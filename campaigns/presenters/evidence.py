@@ -10,13 +10,16 @@ import msgspec
 
 from campaigns.harness.report import Report, StageResult
 from campaigns.models import Attempt, Measurement
+from profiling.kernel_names import readable, short_name
 
 from . import diffs
 from .chart import FAILED
-from .problem import baseline_title, sweep_axis
+from .problem import axes_in_order, baseline_title, checked_only, sweep_axis
 from .roofline import roofline
 from .standing import count_words, range_words, standing_of
 
+SIGNATURE_CHARS = 60
+"""So much of a kernel's name the harness's engagement stage writes into its sentence."""
 LONG_LINES = 24
 """Lines of a diff that its pane shows at once, about: longer ones scroll in it, or are shown whole on demand."""
 
@@ -27,6 +30,9 @@ def evidence(attempt: Attempt) -> dict[str, Any]:
     """The context of the parts that an attempt's page and the review share."""
     report, report_error = report_of(attempt)
     rows = list(attempt.measurements.all())
+    untimed = untimed_words(attempt, report)
+    only_checked = checked_only(attempt.campaign)
+    places = axes_in_order(attempt.campaign)
     return {
         "attempt": attempt,
         "campaign": attempt.campaign,
@@ -34,11 +40,14 @@ def evidence(attempt: Attempt) -> dict[str, Any]:
         "report": report,
         "report_error": report_error,
         "measured": attempt.verdict not in FAILED and attempt.speedup is not None,
-        "rows": [workload_row(row, report) for row in rows],
+        "rows": [
+            workload_row(row, report, places) | {"untimed": untimed_row(row, only_checked, untimed)} for row in rows
+        ],
+        "untimed_reason": untimed,
         "timed": any(row.time_us is not None or row.baseline_us is not None for row in rows),
         "tally": (tally := check_tally(rows)),
         "sides": [tally["visible"], tally["hidden"]],
-        "stages": [stage_row(stage) for stage in report.stages] if report else [],
+        "stages": [stage_row(stage, report) for stage in report.stages] if report else [],
         "speed_chart": speed_chart(attempt, rows),
         "speed_id": f"speed-{attempt.pk}",
         "roofline": roofline(attempt, rows, report),
@@ -80,18 +89,40 @@ def difference(attempt: Attempt, against: str = "incumbent") -> dict[str, Any]:
     }
 
 
-def workload_row(row: Measurement, report: Report | None) -> dict[str, Any]:
+def workload_row(row: Measurement, report: Report | None, places: dict[str, int]) -> dict[str, Any]:
     reported = {w.name: w for w in report.workloads}.get(row.workload) if report else None
     ratio = row.error / row.tolerance if row.error is not None and row.tolerance else None
+    axes = sorted(row.axes.items(), key=lambda axis: places.get(axis[0], len(places)))
     return {
         "row": row,
-        "axes": ", ".join(f"{name} {count_words(value)}" for name, value in row.axes.items()),
+        "axes": ", ".join(f"{name} {count_words(value)}" for name, value in axes),
         "error_ratio": ratio,
         "floor_share": row.floor_us / row.time_us if row.floor_us and row.time_us else None,
         "half_band": half(row.speedup_lo, row.speedup_hi),
         "over_half_band": half(row.over_incumbent_lo, row.over_incumbent_hi),
         "labels": reported.labels if reported else [],
     }
+
+
+def untimed_words(attempt: Attempt, report: Report | None) -> str:
+    """Why an attempt has no times: the stage at which its evaluation ended, or what it was sent to a host for."""
+    if report is None:
+        return ""
+    if report.mode == "check":
+        return "only correctness was asked for"
+    if any(stage.name == "timing" and stage.status == "passed" for stage in report.stages):
+        return ""
+    ended = next((stage for stage in report.stages if stage.status in ("failed", "error")), None)
+    return f"the evaluation ended at {ended.name}" if ended else ""
+
+
+def untimed_row(row: Measurement, only_checked: set[str], untimed: str) -> str:
+    """Why this workload has no time; empty where it, or its baseline, has one."""
+    if row.time_us is not None or row.baseline_us is not None:
+        return ""
+    if row.workload in only_checked:
+        return "only checked: the problem does not time it"
+    return f"not timed: {untimed}" if untimed else "not timed"
 
 
 def half(lo: float | None, hi: float | None) -> float | None:
@@ -123,10 +154,19 @@ def side(rows: list[Measurement]) -> dict[str, Any]:
 MARK_OF_STATUS = {"passed": ("✓", "kept"), "failed": ("✕", "bad"), "error": ("!", "bad"), "skipped": ("–", "calm")}
 
 
-def stage_row(stage: StageResult) -> dict[str, Any]:
+def stage_row(stage: StageResult, report: Report) -> dict[str, Any]:
     mark, tone = MARK_OF_STATUS.get(stage.status, ("?", "calm"))
     text = json.dumps(stage.evidence, indent=2, ensure_ascii=False, default=str) if stage.evidence else ""
-    return {"stage": stage, "mark": mark, "tone": tone, "evidence": text}
+    return {"stage": stage, "mark": mark, "tone": tone, "evidence": text, "detail": in_bare_names(stage.detail, report)}
+
+
+def in_bare_names(detail: str, report: Report) -> str:
+    """The sentence with the kernels that ran by their bare names: a stage writes the beginnings of their signatures."""
+    for ran in report.engagement:
+        signature = str(ran.get("kernel", ""))
+        if signature and (bare := short_name(signature)) != signature:
+            detail = detail.replace(signature, bare).replace(signature[:SIGNATURE_CHARS], bare)
+    return readable(detail)
 
 
 def flags_of(attempt: Attempt) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ from .problem import baseline_title
 USUAL_KEEP_RATE = 0.2
 """About one attempt in five is worth keeping, in what teams report of kernel search; the rest is bad or no better."""
 
+ENOUGH_FOR_A_RATE = 5
+"""Judged attempts from which on a keep rate says something: one of one is no 100 %."""
 STARTING = timedelta(seconds=45)
 STANDS = Q(verdict=Verdict.KEPT) & ~Q(decision=Decision.REJECTED)
 """Kept, and no person turned it down."""
@@ -40,7 +42,7 @@ def strip(campaign: Campaign) -> dict[str, Any]:
         "campaign": campaign,
         "best": best,
         "floor_share": floor_share(best) if best else None,
-        "keep_rate": counts["kept"] / counts["judged"] if counts["judged"] else None,
+        "keep_rate": counts["kept"] / counts["judged"] if counts["judged"] >= ENOUGH_FOR_A_RATE else None,
         "usual_keep_rate": USUAL_KEEP_RATE,
         "spent": spent(campaign),
         "ideas": ideas(campaign),

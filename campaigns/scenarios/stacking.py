@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
@@ -147,6 +148,8 @@ def offered(scenario: Scenario) -> list[tuple[Attempt, StackKernel]]:
     attempts = Attempt.objects.filter(
         verdict=Verdict.STACKED, campaign__problem__in=by_problem, campaign__imported_from__isnull=True
     )
+    on_cpu = Q(campaign__hardware="cpu")
+    attempts = attempts.filter(on_cpu if scenario.workload.device == "cpu" else ~on_cpu)
     for attempt in attempts.select_related("campaign").prefetch_related("measurements").order_by("-over_incumbent"):
         operator = by_problem[attempt.campaign.problem]
         if sum(kernel.operator == operator for _, kernel in found) < OFFERED:

@@ -12,6 +12,7 @@ from django import template
 
 from campaigns.presenters.standing import Standing, flag_standing, is_slower, standing_of
 from campaigns.presenters.text import visible
+from profiling.kernel_names import short_name
 
 register = template.Library()
 NOT_MEASURED = "not measured"
@@ -149,6 +150,12 @@ def rules(items: list[dict[str, Any]]) -> str:
 def plain(value: Any) -> str:
     """Text from outside, with control and direction characters made visible. The template escapes it."""
     return visible(str(value or ""))
+
+
+@register.filter
+def kernel_name(value: Any) -> str:
+    """A kernel's bare name, as profiles show it."""
+    return short_name(str(value or ""))
 
 
 @register.filter

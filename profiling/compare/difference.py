@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from profiling.compare.selection import Selection
+from profiling.kernel_names import full_name
 
 NOISE = 0.02
 """Differences below are called "same": two runs of one program differ by as much."""
@@ -32,6 +33,7 @@ def row(name: str, a: dict[str, Any] | None, b: dict[str, Any] | None, comparabl
     ratio = a["total_ns"] / b["total_ns"] if comparable and a and b and b["total_ns"] else None
     return {
         "name": name,
+        "full_name": (a or b or {}).get("full_name", ""),
         "a": a or NONE,
         "b": b or NONE,
         "change": change(a["total_ns"] if a else None, b["total_ns"] if b else None),
@@ -49,13 +51,19 @@ def change(a: float | None, b: float | None) -> str:
 
 def per_name(selection: Selection) -> dict[str, dict[str, Any]]:
     gpu, rows = selection.trace.gpu, selection.kernels
-    names, inverse, calls = np.unique(gpu["name"][rows], return_inverse=True, return_counts=True)
+    names, first, inverse, calls = np.unique(
+        gpu["name"][rows], return_index=True, return_inverse=True, return_counts=True
+    )
+    store = selection.trace.store
     total = np.bincount(inverse, (gpu["end"] - gpu["start"])[rows], minlength=len(names))
     everything = max(1.0, float(total.sum()))
     times = max(1, selection.occurrences)
     result: dict[str, dict[str, Any]] = {}
-    for name, number, took in zip(names.tolist(), calls.tolist(), total.tolist(), strict=True):
-        result[selection.trace.store.name(name)] = {
+    full = gpu["full_name"][rows[first]].tolist()
+    for code, whole, number, took in zip(names.tolist(), full, calls.tolist(), total.tolist(), strict=True):
+        name = store.name(code)
+        result[name] = {
+            "full_name": full_name(name, store.name(whole)),
             "calls": round(number / times, 3),
             "total_ns": round(took / times, 1),
             "mean_ns": round(took / number, 1),

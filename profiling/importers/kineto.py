@@ -35,6 +35,7 @@ from profiling.importers.kineto_times import nanoseconds
 from profiling.importers.kineto_valid import keep_valid
 from profiling.importers.limits import Limits, Progress, Refused
 from profiling.importers.times import shift_to_origin
+from profiling.kernel_names import short_name
 
 KEYS = ("schemaVersion", "deviceProperties", "distributedInfo", "roctracer_version", "displayTimeUnit")
 MOST = 1 << 62
@@ -171,7 +172,7 @@ class Reader:
     def _kernel(self, event: Event, name: str, start: int, end: int) -> None:
         args = arguments(event)
         names = self.capture.names
-        ids = (names.intern(kineto_names.short_name(name)), names.intern(name))
+        ids = (names.intern(short_name(name)), names.intern(name))
         node = integer(args.get("graph node id"))
         shape = (*three(args.get("grid")), *three(args.get("block")))
         registers, shared = integer(args.get("registers per thread")), integer(args.get("shared memory"))

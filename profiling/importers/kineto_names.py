@@ -1,9 +1,8 @@
-"""Kernel names as Nsight Systems shortens them, and what an event's category means."""
+"""What an event's category means, and what a copy's name says."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from functools import lru_cache
 
 
 class Role(IntEnum):
@@ -50,34 +49,6 @@ def role(category: object) -> Role:
     if lower.endswith(("_runtime", "_driver")):
         return Role.CALL
     return ROLES.get(lower, Role.RANGE)
-
-
-@lru_cache(maxsize=65536)
-def short_name(name: str) -> str:
-    """``void at::native::reduce_kernel<512, 1>(Args)`` → ``reduce_kernel``.
-
-    Return type, namespaces, template and call arguments go; a name that is no C++ signature stays as it is.
-    """
-    if "<" not in name and "::" not in name and "(" not in name:
-        return name
-    depth, kept = 0, []
-    text = name.replace("(anonymous namespace)", "")
-    for at, char in enumerate(text):
-        if char == "(" and depth == 0 and not text.startswith("()", at):
-            break
-        if char in "<({":
-            depth += 1
-        elif char in ">)}" and not (char == ">" and text[at - 1 : at] == "-"):
-            depth -= 1
-        elif depth == 0:
-            kept.append(char)
-        if depth < 0:
-            return name
-    words = "".join(kept).strip()
-    if depth != 0 and "(" not in text:
-        return name
-    last = words.split(" ")[-1].rsplit("::", 1)[-1]
-    return last or name
 
 
 COPY_KINDS = (

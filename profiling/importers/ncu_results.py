@@ -14,6 +14,7 @@ from typing import Any
 
 from profiling.events import clean
 from profiling.importers.protobuf_wire import Value, fields, first, integer, real, text, view
+from profiling.kernel_names import short_name
 
 MANGLED, FUNCTION, DEMANGLED, GRID, BLOCK, METRICS, CREATED_S, SOURCE_ID, RULES, NVTX, CONTEXT, STREAM = (
     *(5, 6, 7, 10, 11, 13, 14),
@@ -108,7 +109,7 @@ def read_launch(data: memoryview, strings: list[str]) -> Launch:
             launch.nvtx = nvtx_path(view(value))
         else:
             read_small(number, value, launch)
-    launch.name = clean(function or demangled or launch.mangled or "(unnamed kernel)")[:MAX_TEXT]
+    launch.name = clean(short_name(function or demangled or launch.mangled) or "(unnamed kernel)")[:MAX_TEXT]
     launch.demangled = clean(demangled or launch.mangled or launch.name)[:MAX_TEXT]
     return launch
 

@@ -32,6 +32,7 @@ from profiling.importers.nsys_devices import name_devices, name_owners
 from profiling.importers.nsys_sql import NULL, Export, Odd
 from profiling.importers.nsys_sql import Column as Wanted
 from profiling.importers.times import keep_valid, shift_to_origin
+from profiling.kernel_names import unmangled
 
 PROCESS_MASK = ~0xFFFFFF
 """A globalTid with its low 24 bits cleared is the globalPid of its process."""
@@ -266,10 +267,12 @@ class Reader:
         columns = [t[c] for t in tables for c in ("name_id", "full_id", "text_id") if c in t]
         used = np.unique(np.concatenate([np.unique(column) for column in columns]))
         texts = self._strings(used[used >= 0])
-        ids = np.array([self.capture.names.intern(texts.get(int(u), missing_name(int(u)))) for u in used], np.int32)
+        words = [texts.get(int(u), missing_name(int(u))) for u in used]
+        ids = np.array([self.capture.names.intern(word) for word in words], np.int32)
+        bare = np.array([self.capture.names.intern(unmangled(word)) for word in words], np.int32)
         for table in tables:
             if "name_id" in table:
-                table["name"] = ids[np.searchsorted(used, table["name_id"])]
+                table["name"] = bare[np.searchsorted(used, table["name_id"])]
             if "full_id" in table:
                 table["full_name"] = ids[np.searchsorted(used, table["full_id"])]
             if "text_id" in table:

@@ -20,6 +20,7 @@ from profiling.events import GPU_COLUMNS, NVTX_COLUMNS, Capture, Kind, Names, cl
 from profiling.importers import kineto_bytes
 from profiling.importers.kineto_events import DECODE_ERRORS, cleaned
 from profiling.importers.limits import Limits, Progress, Refused
+from profiling.kernel_names import short_name
 from profiling.words import count, duration, percent
 
 MAX_BYTES = 512 << 20
@@ -219,7 +220,7 @@ class Drawing:
         sums[0] += node.launches
         sums[1] += node.time_ns
         pieces = min(node.launches, MAX_DRAWN, max(1, node.time_ns))
-        name = self.result.names.intern(node.name)
+        name = self.result.names.intern(short_name(node.name))
         for index in range(pieces):
             start, end = (now + node.time_ns * part // pieces for part in (index, index + 1))
             self.kernels.append((start, end, max(node.device, 0), name))

@@ -9,7 +9,7 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from profiling import words
+from profiling import kernel_names, words
 
 register = template.Library()
 
@@ -28,6 +28,12 @@ def share(value: Any) -> str:
 def coded(text: str) -> SafeString:
     """Escaped text with what stands between backticks as code."""
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))  # escaped just here
+
+
+@register.filter
+def readable(text: Any) -> str:
+    """Mangled symbols as bare names; also in what was written before names were read at import."""
+    return kernel_names.readable(str(text or ""))
 
 
 @register.filter

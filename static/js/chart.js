@@ -39,14 +39,15 @@ export class Chart {
     const traces = [...band(best), bestLine(best)];
     for (const kind of Object.keys(STYLE)) traces.push(marks(kind, measured.filter((p) => p.kind === kind)));
     traces.push(flags(measured.filter((p) => p.kind === "flagged"), top), failures(all.filter((p) => FAILED.has(p.kind) || (p.kind === "flagged" && p.s === null))));
-    const last = Math.max(10, all.at(-1)?.n ?? 0);
+    const first = all[0]?.n ?? 1, last = all.at(-1)?.n ?? 1;
     return {
       traces: traces.filter((trace) => trace.x.length),
       layout: layout(`Speed-up over ${plain(this.baseline)}, by attempt`, {
         uirevision: "keep", hovermode: "closest", showlegend: false, margin: { l: 52, r: 14, t: 34, b: 40 },
-        xaxis: { title: { text: "attempt" }, range: [0, last + 1], zeroline: false, anchor: "y2" },
+        xaxis: { title: { text: "attempt" }, range: [first - 0.5, last + 0.5], zeroline: false, anchor: "y2", tickformat: ",d", ...(last - first < 12 ? { dtick: 1, tick0: first } : {}) },
         yaxis: { title: { text: "speed-up (×)" }, ticksuffix: "×", range: [0, top], domain: [0.1, 1], zeroline: false },
         yaxis2: { domain: [0, 0.07], range: [-1, 1], showgrid: false, zeroline: false, tickvals: [0], ticktext: ["failed"], fixedrange: true, tickfont: { size: 10, color: colour("bad") } },
+        annotations: all.length ? [] : [{ text: "no verdict yet", showarrow: false, xref: "paper", yref: "paper", x: 0.5, y: 0.6, font: { size: 13 } }],
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: { color: colour("muted"), width: 1, dash: "dot" } }],
       }),
     };
@@ -62,8 +63,7 @@ function steps(measured, all) {
     if (p.kind === "kept" && (best === null || p.s > best)) best = p.s;
     if (best !== null) found.push({ n: p.n, best, lo: noise ? best * noise[0] : best, hi: noise ? best * noise[1] : best });
   }
-  const last = all.at(-1)?.n;
-  if (found.length && last > found.at(-1).n) found.push({ ...found.at(-1), n: last });
+  if (found.length) found.push({ ...found.at(-1), n: all.at(-1).n + 0.5 }); // as far as the axis goes
   return found;
 }
 

@@ -15,9 +15,9 @@ function traces(data, x) {
     const bars = data.bars.filter((bar) => bar.hidden === hidden);
     return {
       type: "bar", name: hidden ? "hidden from the agent" : "visible", showlegend: false,
-      x: bars.map(x), y: bars.map((bar) => bar.s), width: data.log ? data.width : undefined,
+      x: bars.map(x), y: bars.map((bar) => bar.s), width: data.log ? bars.map((bar) => bar.width) : undefined,
       error_y: {
-        type: "data", symmetric: false, color: colour("text"), thickness: 1.2, width: 3,
+        type: "data", symmetric: false, color: colour("text"), thickness: 1.2, width: 2,
         array: bars.map((bar) => (bar.hi === null ? 0 : bar.hi - bar.s)), arrayminus: bars.map((bar) => (bar.lo === null ? 0 : bar.s - bar.lo)),
       },
       marker: {
@@ -30,13 +30,28 @@ function traces(data, x) {
   });
 }
 
-function speed(data) {
+/** Ticks whose labels have room beside each other: visible workloads first. The hover names those that are left out. */
+function apart(bars, xs, span, pixels) {
+  const half = (i) => ((bars[i].label.length * 6.5 + 8) / 2) * (span / pixels);
+  const chosen = [];
+  for (const hidden of [false, true]) {
+    bars.forEach((bar, i) => {
+      if (bar.hidden === hidden && chosen.every((j) => Math.abs(xs[i] - xs[j]) >= half(i) + half(j))) chosen.push(i);
+    });
+  }
+  return { tickvals: chosen.map((i) => xs[i]), ticktext: chosen.map((i) => bars[i].label) };
+}
+
+function speed(data, pixels) {
   const xs = data.log ? data.bars.map((bar) => Math.log2(bar.x)) : [];
-  const gaps = xs.slice(1).map((value, i) => value - xs[i]);
-  data.width = Math.max(0.12, Math.min(0.8, ...gaps.map((gap) => gap * 0.7)));
+  const span = xs.at(-1) - xs[0] + 1.4;
+  xs.forEach((at, i) => { // no wider than to the next one
+    const gap = Math.min(at - (xs[i - 1] ?? -Infinity), (xs[i + 1] ?? Infinity) - at);
+    data.bars[i].width = Math.max(span / 300, Math.min(span / 24, gap * 0.8));
+  });
   const x = data.log ? (bar) => Math.log2(bar.x) : (bar) => plain(bar.label);
   const axis = data.log
-    ? { tickvals: xs, ticktext: data.bars.map((bar) => bar.label), title: { text: `${plain(data.axis)} (log scale)` }, range: [Math.min(...xs) - 0.7, Math.max(...xs) + 0.7] }
+    ? { ...apart(data.bars, xs, span, pixels), tickangle: 0, title: { text: `${plain(data.axis)} (log scale)` }, range: [xs[0] - 0.7, xs.at(-1) + 0.7] }
     : { title: { text: "workload" }, type: "category", tickangle: -30, automargin: true };
   const top = Math.max(1.1, ...data.bars.map((bar) => bar.hi ?? bar.s));
   return {
@@ -57,7 +72,7 @@ function drawAll(root) {
     if (source && !element.dataset.drawn) {
       element.dataset.drawn = "1";
       const data = JSON.parse(source.textContent);
-      draw(element, () => PLOTS[element.dataset.plot](data));
+      draw(element, () => PLOTS[element.dataset.plot](data, Math.max(200, element.clientWidth - 80)));
     }
   }
 }

@@ -81,6 +81,27 @@ def test_what_was_not_measured_says_so(owner, campaign):
     assert "1.00×" not in response.content.decode()
 
 
+def test_a_workload_without_times_says_once_why(owner, campaign):
+    attempt = make_attempt(campaign, "kept")
+    untimed = attempt.measurements.first()
+    attempt.measurements.filter(pk=untimed.pk).update(
+        time_us=None, baseline_us=None, incumbent_us=None, speedup=None, over_incumbent=None
+    )
+    toml = campaign.problem_files["problem.toml"]
+    assert f'name = "{untimed.workload}"' in toml
+    campaign.problem_files["problem.toml"] = toml.replace(
+        f'name = "{untimed.workload}"', f'name = "{untimed.workload}"\ntimed = false'
+    )
+    campaign.save()
+    page = page_of(owner, attempt)
+    table = page[page.index("<h2>Workloads</h2>") :]
+    table = table[: table.index("</table>")]
+    assert (
+        table.count("only checked: the problem does not time it") == attempt.measurements.filter(time_us=None).count()
+    )
+    assert "not measured" not in table
+
+
 def test_the_matrix_shows_error_beside_what_is_allowed(owner, campaign):
     context = owner.get(make_attempt(campaign, "incorrect").get_absolute_url()).context
     assert context["tally"]["visible"]["all_right"]

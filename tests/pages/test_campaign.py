@@ -68,6 +68,9 @@ def test_text_from_outside_is_escaped_everywhere(owner, campaign):
 def test_the_keep_rate_counts_what_was_judged(owner, campaign):
     for verdict in ("kept", "reverted", "incorrect", "reverted"):
         make_attempt(campaign, verdict)
+    assert owner.get(campaign.get_absolute_url()).context["keep_rate"] is None, "four say nothing of a rate"
+    for verdict in ("kept", "reverted", "incorrect", "reverted"):
+        make_attempt(campaign, verdict)
     make_attempt(campaign)
     assert owner.get(campaign.get_absolute_url()).context["keep_rate"] == 0.25
 

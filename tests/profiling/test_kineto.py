@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from profiling.importers import Refused, import_profile
-from profiling.importers.kineto_names import short_name
+from profiling.kernel_names import short_name
 from profiling.store import Store
 from profiling.trace import Trace
 from tests.profiling.conftest import ROOT, SHARED

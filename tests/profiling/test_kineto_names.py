@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from profiling.importers.kineto_names import Role, copy_kind, role, short_name
+from profiling.importers.kineto_names import Role, copy_kind, role
+from profiling.kernel_names import readable, short_name
 
 
 @pytest.mark.parametrize(
@@ -17,6 +18,12 @@ from profiling.importers.kineto_names import Role, copy_kind, role, short_name
         ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"),
         ("nvjet_sm90_tst_64x8_64x16_4x2_h_bz_NNT", "nvjet_sm90_tst_64x8_64x16_4x2_h_bz_NNT"),
         ("triton_poi_fused_add_cos_sin_0", "triton_poi_fused_add_cos_sin_0"),
+        ("_ZN7cutlass13device_kernelIN2at4cuda6detail25enable_3x_kernel_for_sm9xE", "device_kernel"),
+        ("_ZN12_GLOBAL__N_112split_kernelILi2EEEvPK13__nv_bfloat16", "split_kernel"),
+        ("_ZL9my_kernelPf", "my_kernel"),
+        ("_attn_fwd_0d1d2d3de4", "_attn_fwd"),
+        ("conv_2d", "conv_2d"),
+        ("_Zelda", "_Zelda"),
         ("void broken<template", "void broken<template"),
         ("a -> b", "a -> b"),
         ("", ""),
@@ -24,6 +31,10 @@ from profiling.importers.kineto_names import Role, copy_kind, role, short_name
 )  # fmt: skip
 def test_a_signature_is_shortened_as_nsight_systems_does(name: str, short: str) -> None:
     assert short_name(name) == short
+
+
+def test_symbols_in_a_sentence_become_names() -> None:
+    assert readable("8 launches of _Z9my_kernelPKf, 2 µs each") == "8 launches of my_kernel, 2 µs each"
 
 
 def test_copies_say_what_memory_they_touch() -> None:

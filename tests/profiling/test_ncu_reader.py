@@ -82,6 +82,7 @@ def test_our_own_report_imports_with_its_label(tmp_path: Path) -> None:
     assert report["devices"][0]["busy_share"] is None
     assert report["top_kernels"][0] == {
         "name": "matmul_kernel",
+        "full_name": "",
         "calls": 2,
         "total_ns": 1_932_640,
         "mean_ns": 966_320.0,
