@@ -69,6 +69,9 @@ class Channel:
     Whatever it does wrong raises ``CandidateFailure``; the caller decides whether a candidate is to blame.
     """
 
+    spin_ns = SPIN_NS
+    """How long it looks without sleeping for an answer that is not timed: what is said "go" next must not be kept waiting."""
+
     def __init__(
         self, spec: sandbox.Spec, should_stop: Callable[[], bool] | None = None, extra_fds: tuple[int, ...] = ()
     ) -> None:
@@ -202,7 +205,7 @@ class Channel:
             self.started.line.send(word.encode())
         except OSError:
             raise CandidateFailure(*self._death("before its first call")) from None
-        data = self._wait(limit_s, "a call")
+        data = self._wait(limit_s, "a call", SPIN_NS)
         wall_ns = time.perf_counter_ns() - began_ns
         try:
             cpu_ns = time.clock_gettime_ns(clock) - cpu_ns
@@ -228,8 +231,12 @@ class Channel:
             raise CandidateFailure(kind, reason(error))
         return answer
 
-    def _wait(self, limit_s: float, what: str) -> bytes:
-        """The next message. Meanwhile its output is drained, and its memory, time and processes are watched."""
+    def _wait(self, limit_s: float, what: str, spin_ns: int | None = None) -> bytes:
+        """The next message. Meanwhile its output is drained, and its memory, time and processes are watched.
+
+        For so long it looks again at once; then it sleeps until something comes.
+        """
+        spin_ns = self.spin_ns if spin_ns is None else spin_ns
         line = self.started.line
         began = time.perf_counter_ns()
         poll = select.poll()
@@ -243,7 +250,7 @@ class Channel:
                 return data
             self._looked_ns = time.perf_counter_ns()
             elapsed_ns = self._looked_ns - began
-            if elapsed_ns < SPIN_NS:
+            if elapsed_ns < spin_ns:
                 continue
             self._watch(elapsed_ns / 1e9, limit_s, what)
             for fd, _ in poll.poll(POLL_MS):

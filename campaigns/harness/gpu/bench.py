@@ -66,6 +66,9 @@ class GpuBench:
         self.baseline_us: dict[str, float] = {}
         self.baseline_lock = threading.Lock()
         """The baseline warms up beside the candidate's checks: whoever asks it something, asks alone."""
+        self.lock = threading.RLock()
+        """The reference and the process that compares answer one question at a time; workloads are checked beside each
+        other. Whoever holds the baseline's lock may take this one, not the other way round."""
         self.edge_lists: dict[str, list[str]] = {}
         self.expected_area: Area | None = None
         self.areas: dict[int, Area] = {}
@@ -123,7 +126,7 @@ class GpuBench:
 
     def ask_reference(self, what: str, **more: Any) -> dict[str, Any]:
         assert self.reference is not None
-        with trusted(f"reference process ({what})"):
+        with self.lock, trusted(f"reference process ({what})"):
             return self.reference.ask(what, EXPECT_LIMIT_S, **more)
 
     def scales_of(self, workload: Workload) -> dict[str, float]:
@@ -156,13 +159,10 @@ class GpuBench:
         with runner.blamed():
             asked = runner.channel.send("renew", **runner.renewal(items, poison, scales))
         draws = [[draw.seed, draw.edge] for draw in reversed(items.values())]
-        with trusted("reference process"):
-            prepared = self.reference.send("prepare", workload=describe(self.problem, workload), draws=draws)
-        posted = [
-            (runner.channel, asked, RENEW_LIMIT_S, "drawing its inputs"),
-            (self.reference, prepared, EXPECT_LIMIT_S, "computing what is expected"),
-        ]
-        together(posted, lambda ch: runner.blamed() if ch is runner.channel else trusted("reference process"))
+        self._both(
+            (runner, asked, RENEW_LIMIT_S, "drawing its inputs"),
+            lambda: self.ask_reference("prepare", workload=describe(self.problem, workload), draws=draws),
+        )
 
     def check(self, runner: GpuRunner, workload: Workload, slot: str, whole: bool = False) -> Checked:
         """The outputs of a slot, chosen now, against what the reference makes of the same seed."""
@@ -170,25 +170,39 @@ class GpuBench:
         looked = pieces(self.problem, workload, whole, random.Random(self.seed()))
         out_bytes, expected_bytes = sizes(self.problem, workload, looked)
         area, _ = runner.ensure_area(out_bytes)
-        expected = self.expected(expected_bytes)
-        assert self.reference is not None
         with runner.blamed():
             out_items = [[p.name, p.first, p.count, p.out_byte] for p in looked]
             stored = runner.channel.send("store", slot=slot, area=0, pieces=out_items)
-        with trusted("reference process"):
-            items = [[p.name, p.first, p.count, p.expected_byte] for p in looked]
-            asked = self.reference.send(
-                "expect", workload=describe(self.problem, workload), seed=draw.seed, edge=draw.edge,
-                area=EXPECTED_AREA, pieces=items,
+        items = [[p.name, p.first, p.count, p.expected_byte] for p in looked]
+        with self.lock:  # until the comparison is over the expected values lie where the next ones would be written
+            expected = self.expected(expected_bytes)
+            answer, wanted = self._both(
+                (runner, stored, STORE_LIMIT_S, "copying its outputs"),
+                lambda: self.ask_reference(
+                    "expect", workload=describe(self.problem, workload), seed=draw.seed, edge=draw.edge,
+                    area=EXPECTED_AREA, pieces=items,
+                ),
             )  # fmt: skip
-        posted = [
-            (runner.channel, stored, STORE_LIMIT_S, "copying its outputs"),
-            (self.reference, asked, EXPECT_LIMIT_S, "computing what is expected"),
-        ]
-        answers = together(posted, lambda ch: runner.blamed() if ch is runner.channel else trusted("reference process"))
-        if answers[0].get("guards") is not True:
-            raise CandidateFailure("incorrect", "wrote outside its outputs")
-        return self._compared(workload, looked, answers[1]["rms"], self._number(area), self._number(expected))
+            if answer.get("guards") is not True:
+                raise CandidateFailure("incorrect", "wrote outside its outputs")
+            return self._compared(workload, looked, wanted["rms"], self._number(area), self._number(expected))
+
+    def _both(
+        self, posted: tuple[GpuRunner, str, float, str], ask: Callable[[], dict[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The answers of a runner that was asked before (the nonce, its limit, what it does) and of ``ask``. Both are taken
+        before a failure is raised, the runner's first."""
+        runner, nonce, limit_s, doing = posted
+        wanted: dict[str, Any] | Exception
+        try:
+            wanted = ask()
+        except Exception as error:
+            wanted = error
+        with runner.blamed():
+            answer = runner.channel.receive(nonce, limit_s, doing)
+        if isinstance(wanted, Exception):
+            raise wanted
+        return answer, wanted
 
     def expected(self, size: int) -> Area:
         """The memory that the reference process writes to, of so many bytes at least."""

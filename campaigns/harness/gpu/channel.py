@@ -19,6 +19,10 @@ class Clocks(NamedTuple):
 
 
 class GpuChannel(Channel):
+    spin_ns = 50_000
+    """Several threads wait at the same time while kernels compile, each for a process of its own: spinning, they would take
+    the interpreter's lock from each other. What is timed is still waited for without sleeping."""
+
     def _urgent(self, pid: int, yes: bool) -> None:
         """No real-time priority: the driver's own threads must run beside the one that waits."""
 

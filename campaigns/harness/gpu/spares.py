@@ -43,7 +43,7 @@ def spec(gpu: Gpu) -> Spec:
         limits=LIMITS,
         packages=True,
         compiler=True,
-        config={"device": gpu.device},
+        config={"device": gpu.device, "capability": gpu.capability},
         devices=gpu.nodes,
         binds=(*driver_folders(), *SYSTEM_PATHS) if gpu.device == "cuda" else (),
         environment=environment,

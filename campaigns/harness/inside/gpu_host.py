@@ -33,8 +33,13 @@ def main(config: dict[str, Any]) -> None:
 
         torch.set_grad_enabled(False)
         torch.set_num_threads(1)
-        with contextlib.suppress(ImportError):
+        with contextlib.suppress(Exception):  # whoever needs Triton is told what it lacks
             import triton  # noqa: F401
+
+            if config["device"] == "cuda":
+                from .gpu_warm import warm
+
+                warm(config["capability"])
     except BaseException as error:
         link.reply({"id": config["hello"], **describe(error)})
         return

@@ -78,7 +78,8 @@ class Evaluation:
     """By how much calls may take longer than usual: an interpreter is slow."""
     gpu: Gpu | None = None
     gpu_bench: GpuBench | None = None
-    gpu_candidate: GpuRunner | None = None
+    checkers: dict[str, GpuRunner] = field(default_factory=dict)
+    """By workload, the candidate's process in which it was checked."""
     gpu_runners: list[GpuRunner] = field(default_factory=list)
     warming: tuple[dict[str, GpuRunner], Warming] | None = None
     engaged: Engaged | None = None

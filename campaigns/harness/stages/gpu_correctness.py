@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..accuracy import Comparison
@@ -17,6 +21,9 @@ from .base import Evaluation
 DRAWS, SLOTS = 3, 2
 """Two outputs live at once; three draws of two make six fresh ones for each workload."""
 REPEATS = 2
+PROCESSES, CORES_EACH = 2, 6
+"""A candidate is checked in so many processes where there are so many cores for each: those that time it and that see what
+runs compile beside them."""
 MIN_LIMIT_S = 5.0
 BASELINE_FACTOR = 100.0
 LARGE_BYTES = 1 << 30
@@ -27,41 +34,98 @@ class GpuCorrectness:
     name = "correctness"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        runner = evaluation.gpu_candidate = evaluation.start_gpu("candidate")
+        ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, total_bytes(evaluation.problem, w)))
+        runners = [evaluation.start_gpu("candidate") for _ in range(min(processes(), len(ordered)))]
         evaluation.start_engaged()
         evaluation.start_warming()
-        runner.load()
-        ordered = sorted(evaluation.workloads, key=lambda w: (w.hidden, total_bytes(evaluation.problem, w)))
         if evaluation.request.mode != "check":
             evaluation.on_gpu.warm_baseline(ordered)
+        began = time.monotonic()
+        for runner in runners:
+            runner.load()
+        seconds: dict[str, Any] = {"loading": round(time.monotonic() - began, 3)}
+        done = Beside(evaluation, runners, ordered, self.name).all()
         evidence: dict[str, Any] = {
             "draws": DRAWS * SLOTS,
             "repeats": REPEATS + 1,
-            "edges": {},
-            "rms_error": {},
-            "seconds": {},
+            "processes": len(runners),
+            "edges": {w.name: done[w.name].edge_names for w in ordered},
+            "rms_error": {w.name: done[w.name].rms_error for w in ordered},
+            "seconds": seconds | {w.name: done[w.name].seconds for w in ordered},
         }
-        for done, workload in enumerate(ordered):
-            evaluation.progress(self.name, f"workload {done + 1} of {len(ordered)}")
-            began = time.monotonic()
-            check = GpuCheck(evaluation, runner, workload)
-            try:
-                check.draws()
-                evidence["edges"][workload.name] = check.edges()
-            except CandidateFailure as failure:
-                visible = workload.name if not workload.hidden else f"hidden workload {done + 1}"
-                evaluation.update(workload.name, correct=False, detail=failure.message)
-                raise CandidateFailure(
-                    failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule
-                ) from failure
-            all_s = time.monotonic() - began
-            evidence["seconds"][workload.name] = {"all": round(all_s, 3), "first_call": round(check.first_call_s, 3)}
-            check.name_precision()
-            evidence["rms_error"][workload.name] = check.rms_error
-            evaluation.update(workload.name, correct=True, error=check.worst.error, tolerance=check.tolerance)
-            if total_bytes(evaluation.problem, workload) > LARGE_BYTES:
-                runner.drop(workload)
         return f"right on {len(ordered)} workloads, {DRAWS * SLOTS} fresh draws each", evidence
+
+
+def processes() -> int:
+    """In how many of its processes a candidate's workloads are checked: each compiles what it needs for itself."""
+    return max(1, min(PROCESSES, (os.cpu_count() or 1) // CORES_EACH))
+
+
+class Beside:
+    """Workloads checked in several processes of the candidate at the same time, each in one of them.
+
+    They are begun in their order, so that the failure of the first in it that fails is the one that is told, whichever
+    process is the faster. Those after it that were begun are finished, and no more are.
+    """
+
+    def __init__(
+        self, evaluation: Evaluation, runners: Sequence[GpuRunner], ordered: Sequence[Workload], stage: str
+    ) -> None:
+        self.evaluation, self.runners, self.ordered, self.stage = evaluation, runners, ordered, stage
+        self.lock, self.one_large = threading.Lock(), threading.Lock()
+        self.begun = 0
+        self.done: dict[str, GpuCheck] = {}
+        self.failures: dict[int, BaseException] = {}
+
+    def all(self) -> dict[str, GpuCheck]:
+        """By workload. Raises what the first of them failed with."""
+        threads = [
+            threading.Thread(target=self._some, args=(runner,), name="checks", daemon=True)
+            for runner in self.runners[1:]
+        ]
+        for thread in threads:
+            thread.start()
+        self._some(self.runners[0], self._say)
+        for thread in threads:
+            thread.join()
+        for workload in self.ordered:
+            if workload.name in self.done:
+                self.done[workload.name].tell()
+        if self.failures:
+            self._raise(min(self.failures))
+        return self.done
+
+    def _some(self, runner: GpuRunner, say: Callable[[int], None] = lambda number: None) -> None:
+        """One process's share. Only the evaluation's own thread tells how far it is."""
+        while (number := self._next()) is not None:
+            say(number)
+            workload = self.ordered[number]
+            check = GpuCheck(self.evaluation, runner, workload)
+            try:
+                with self.one_large if check.large else contextlib.nullcontext():
+                    check.all()
+            except BaseException as error:
+                self.failures[number] = error
+            else:
+                self.done[workload.name] = check
+
+    def _next(self) -> int | None:
+        with self.lock:
+            if self.failures or self.begun == len(self.ordered):
+                return None
+            self.begun += 1
+            return self.begun - 1
+
+    def _say(self, number: int) -> None:
+        self.evaluation.progress(self.stage, f"workload {number + 1} of {len(self.ordered)}")
+
+    def _raise(self, number: int) -> None:
+        workload, failure = self.ordered[number], self.failures[number]
+        if not isinstance(failure, CandidateFailure):
+            raise failure
+        self.evaluation.update(workload.name, correct=False, detail=failure.message)
+        visible = workload.name if not workload.hidden else f"hidden workload {number + 1}"
+        raise CandidateFailure(failure.outcome, f"{visible}: {failure.message}", failure.log, failure.rule) from failure
 
 
 class GpuCheck:
@@ -77,9 +141,19 @@ class GpuCheck:
         self.worst = Comparison(True, 0.0)
         self.rms_error = 0.0
         self.called = False
-        self.first_call_s = 0.0
-        """With whatever is compiled then."""
+        self.same_bits = True
+        self.edge_names: list[str] = []
+        self.seconds: dict[str, float] = {}
+        """Of all its checks, and of its first call, with whatever is compiled then."""
         self.limit_s = max(MIN_LIMIT_S, BASELINE_FACTOR * SLOTS * self.bench.time_baseline(workload))
+
+    def all(self) -> None:
+        began = time.monotonic()
+        self.draws()
+        self.edge_names = self.edges()
+        if self.large:
+            self.runner.drop(self.workload)
+        self.seconds["all"] = round(time.monotonic() - began, 3)
 
     def draws(self) -> None:
         self.runner.make_slots(self.workload, self.slots)
@@ -109,7 +183,7 @@ class GpuCheck:
         began = time.monotonic()
         self.runner.call(order, self.evaluation.block_limit_s(limit_s))
         if not self.called:
-            self.called, self.first_call_s = True, time.monotonic() - began
+            self.called, self.seconds["first_call"] = True, round(time.monotonic() - began, 3)
 
     def look(self, slot: str, whole: bool = False) -> None:
         found = self.bench.check(self.runner, self.workload, slot, whole)
@@ -144,13 +218,7 @@ class GpuCheck:
             for slot in self.slots:
                 self.look(slot)
             if [self.runner.digest(slot, "outputs") for slot in self.slots] != before:
-                self.evaluation.add_finding(
-                    Finding(
-                        rule="not-deterministic",
-                        severity="note",
-                        evidence="the same inputs gave outputs that differ in bits, each within the tolerance",
-                    )
-                )
+                self.same_bits = False
 
     def edges(self) -> list[str]:
         """The problem's named hard cases. One that the baseline fails as well is left out, and said."""
@@ -170,10 +238,17 @@ class GpuCheck:
                 done.append(f"{name} (left out: the baseline fails it too)")
         return done
 
-    def name_precision(self) -> None:
-        """Within the tolerance, but with a lower precision inside than declared: named, not refused."""
-        dtype = self.workload.dtype
-        if (what := precision.name(dtype, self.rms_error)) is not None:
-            text = f"{self.workload.name}: {precision.explain(dtype, self.rms_error)}"
+    def tell(self) -> None:
+        """What its checks, all passed, showed."""
+        evaluation, workload = self.evaluation, self.workload
+        evaluation.checkers[workload.name] = self.runner
+        evaluation.update(workload.name, correct=True, error=self.worst.error, tolerance=self.tolerance)
+        if not self.same_bits:
+            text = "the same inputs gave outputs that differ in bits, each within the tolerance"
+            evaluation.add_finding(Finding(rule="not-deterministic", severity="note", evidence=text))
+        if (
+            what := precision.name(workload.dtype, self.rms_error)
+        ) is not None:  # lower than declared: named, not refused
+            text = f"{workload.name}: {precision.explain(workload.dtype, self.rms_error)}"
             data = {"rms_error": self.rms_error, "looks_like": what}
-            self.evaluation.add_finding(Finding(rule="lower-precision", severity="warning", evidence=text, data=data))
+            evaluation.add_finding(Finding(rule="lower-precision", severity="warning", evidence=text, data=data))

@@ -42,15 +42,14 @@ class Graph:
     name = "graph"
 
     def run(self, evaluation: Evaluation) -> tuple[str, dict[str, Any]]:
-        runner = evaluation.gpu_candidate
-        assert runner is not None
         nodes: dict[str, int | None] = {}
         chosen = [w for w in evaluation.workloads if total_bytes(evaluation.problem, w) <= LARGE_BYTES]
         for workload in chosen:
             evaluation.checkpoint()
-            nodes[workload.name] = self.check(evaluation, runner, workload)
-        evaluation.close_gpu(runner)
-        evaluation.gpu_candidate = None
+            nodes[workload.name] = self.check(evaluation, evaluation.checkers[workload.name], workload)
+        for runner in set(evaluation.checkers.values()):
+            evaluation.close_gpu(runner)
+        evaluation.checkers.clear()
         return f"captured and replayed on {len(chosen)} workloads, on new values and on new memory", {"nodes": nodes}
 
     def check(self, evaluation: Evaluation, runner: GpuRunner, workload: Workload) -> int | None:

@@ -25,6 +25,13 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=4)
     parser.add_argument("--candidate", type=Path, default=HERE.parent / "candidates" / "rmsnorm" / "01-one-pass.py")
     parser.add_argument("--baseline", default="compile")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        nargs="*",
+        default=[],
+        help="in how many the workloads are checked, in turn; as usual when left out",
+    )
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT") or "twelve-out"))
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT))
@@ -34,6 +41,7 @@ def main() -> None:
     from campaigns.harness.problem import load_problem, read_folder
     from campaigns.harness.report import encode
     from campaigns.harness.request import EvaluationRequest
+    from campaigns.harness.stages import gpu_correctness
 
     folder = options.out / "rmsnorm_twelve"
     shutil.copytree(ROOT / "campaigns" / "problems" / "rmsnorm", folder, dirs_exist_ok=True)
@@ -53,9 +61,13 @@ def main() -> None:
                 problem_name=problem.name, problem_files=files, candidate=with_values(first, values), incumbent=first,
                 baseline=options.baseline, mode="full",
             )  # fmt: skip
+            if options.processes:
+                gpu_correctness.PROCESSES = options.processes[number % len(options.processes)]
             found = evaluate(request, progress=lambda stage, detail: None)
             stages = ", ".join(f"{s.name} {s.seconds:.1f}" for s in found.stages if s.seconds >= 0.05)
             print(f"{time.monotonic() - began:6.1f} s  {found.outcome} in {found.seconds:.1f} s: {stages}", flush=True)
+            checked = next((s.evidence for s in found.stages if s.name == "correctness"), {})
+            print(f"          {checked.get('processes')} processes; {checked.get('seconds')}", flush=True)
             if number == 0:
                 print(cli.text(found), flush=True)
             (options.out / f"report-{number}.json").write_bytes(encode(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -11,10 +12,23 @@ import pytest
 
 from campaigns import redteam
 from campaigns.harness import evaluator
+from campaigns.harness.stages import gpu_correctness
 
 from .conftest import HERE, SCALE, needs_sandbox, rehearse, request_for
 
 pytestmark = [pytest.mark.slow]
+WRONG = """
+import os
+
+import torch
+
+print("process", os.urandom(8).hex(), flush=True)
+
+
+def run(x, s, y):
+    torch.mul(x, s[:, None], out=y)
+    y.add_(1)
+"""
 HONEST = [e for e in redteam.entries() if e.honest and e.folder == str(HERE) and e.file.endswith("_triton.py")]
 
 
@@ -51,3 +65,15 @@ def test_requests_of_any_length_reach_the_runner():
     found = evaluator.evaluate(msgspec.structs.replace(request, problem_files={**files, "problem.toml": long_names}))
 
     assert found.outcome == "measured", found.summary
+
+
+@needs_sandbox
+@pytest.mark.usefixtures("rehearsal")
+def test_workloads_are_checked_in_two_processes_and_the_first_that_fails_is_told(monkeypatch):
+    monkeypatch.setattr(gpu_correctness, "processes", lambda: 2)
+
+    found = rehearse(WRONG)
+
+    assert found.outcome == "incorrect"
+    assert found.summary.startswith("us5: ")
+    assert len(set(re.findall("process [0-9a-f]{16}", found.output))) == 2
