@@ -81,6 +81,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["r4096_c32768"], {"BLOCK": [2048, 4096, 8192], "NUM_WARPS": [4, 8, 16], "STAGES": [1]}),
             (["r4096_c32768"], {"BLOCK": [4096], "NUM_WARPS": [8], "STAGES": [2, 3]}),
         ],
+        "04-three-rows.cu": [
+            (["r4096_c32768", "r1023_c32771"], {"STREAM": [0, 1], "LONG_THREADS": [256, 512]}),
+            (["r512_c8192", "r16_c1000003"], {"STREAM": [0, 1]}),
+        ],
     },
     "matmul_bias_gelu": {
         "01-by-regime.py": [
@@ -99,6 +103,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [256], "MANY_STAGES": [3, 4]}),
             (["m4096_n8192_k4096"], {"MANY_M": [128], "MANY_N": [128], "MANY_STAGES": [4]}),
             (["m4096_n8192_k4096"], {"MANY_M": [256], "MANY_N": [128], "MANY_STAGES": [3]}),
+        ],
+        "03-weights-to-registers.cu": [
+            (["m16_n8192_k4096"], {"CHAIN": [0, 1], "FAR": [0, 1], "WARPS": [8, 16], "TILES": [1, 2]}),
+            (["m1_n8192_k4096"], {"CHAIN": [1], "WARPS": [8, 16], "TILES": [1, 2]}),
         ],
     },
     "rmsnorm": {
