@@ -35,7 +35,7 @@ MEASURING = (
     *(f"tests/harness/test_redteam.py::test_{name}" for name in ("a_timed_cheat", "an_honest_twin")),
     *("tests/scenarios/test_measure", "tests/scenarios/test_worker"),
     *("tests/agents/test_system", "tests/api/test_whole_campaign"),
-    *("tests/browser/test_main_job", "tests/system/test_killed_workers"),
+    *("tests/browser/test_main_job", "tests/system/test_killed_workers.py::test_a_killed_evaluator"),
 )
 """These measure time, or wait for what does. Evaluations that only ask whether a candidate is right may run beside them."""
 PARTS = ("agents", "api", "browser", "harness", "intake", "pages", "scenarios", "system")

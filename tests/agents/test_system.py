@@ -24,6 +24,11 @@ PRINTS = START.replace("#include <cmath>", "#include <cmath>\n#include <cstdio>"
     "int64_t hidden) {\n    float scale", f'int64_t hidden) {{\n    std::printf("{INJECTION}\\n");\n    float scale'
 )
 BROKEN = START.replace("float scale[ROW_BLOCK];", f'#error "{INJECTION}"')
+DAWDLES = START.replace("#include <cmath>", "#include <cmath>\n#include <ctime>").replace(
+    "float scale[ROW_BLOCK];",
+    "const timespec pause{0, 350'000'000}; nanosleep(&pause, nullptr); if (rows < 64) return; float scale[ROW_BLOCK];",
+)
+"""Its 15 calls on the first workload take 5 s, and no processor; then it is found to be wrong, before any clock is asked."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +39,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     check = {"tools": [{"name": "quick_check", "arguments": {"files": {"kernel.cpp": BROKEN}}}], "usage": USAGE}
     script = {
         "author": [{"author": True, "text": "Other sizes.", "usage": USAGE}],
-        "slow": [{"author": True, "delay_s": 20, "usage": USAGE}],
+        "slow": [{"tools": [kernel(DAWDLES)], "delay_s": 20, "usage": USAGE}],
         "thoughtful": [{"author": True, "delay_s": 6, "usage": USAGE}],
         "evil": [
             check,
@@ -141,17 +146,19 @@ def test_a_worker_that_is_killed_while_a_model_thinks_costs_one_proposal(product
 
 
 def test_two_evaluators_stay_busy_while_a_model_takes_twenty_seconds(product):
-    """Of 22 proposals 18 are under way at first; the others are asked for as evaluators take those, and come while they work."""
+    """Of 16 proposals 12 are under way at first, half a minute of work; the others are asked for as evaluators take those,
+    and come while they work."""
     argv = [sys.executable, "-m", "celery", "--quiet", "-A", "campaigns.harness.worker", "worker"]
     argv += ["-Q", "gpu.cpu", "-n", "second@%h", "-c", "1", "--without-gossip", "--without-mingle"]
     redis_url = f"unix://{product.home}/valkey.sock"
     second = subprocess.Popen(argv, cwd=ROOT, env={**product.env, "REDIS_URL": redis_url}, start_new_session=True)
     try:
-        words = ("--agent", "anthropic", "--model", "slow", "--parallel", "2", "--ahead", "16", "--option", "tune=0")
-        result = run(product, "--idea", "x", *words, "--attempts", "22")
+        words = ("--agent", "anthropic", "--model", "slow", "--parallel", "2", "--ahead", "10", "--option", "tune=0")
+        result = run(product, "--idea", "x", *words, "--option", 'duplicates="measure"', "--attempts", "16")
     finally:
         os.killpg(second.pid, signal.SIGTERM)
         second.wait(60)
+    assert [a["verdict"] for a in result["attempts"]] == ["incorrect"] * 16
     share, span_s = busy_share(product, result["campaign"], evaluators=2)
     print(f"busy {share:.3f} of two evaluators over {span_s:.0f} s")
     assert share > 0.9
