@@ -66,6 +66,11 @@ def there_is_more(campaign_id: int, seq: int, queue_moved: bool = False) -> None
         asyncio.run_coroutine_threadsafe(_send(REVIEW_GROUP, {**message, "type": "queue.moved"}), loop)
 
 
+def home_changed() -> None:
+    """Something that Home shows is another, and no campaign's event says so."""
+    asyncio.run_coroutine_threadsafe(_send(HOME_GROUP, {"type": "there.is.more"}), _sender())
+
+
 def signed_out(session_key: str) -> None:
     """The pages that the session has open hear nothing more."""
     asyncio.run_coroutine_threadsafe(_send(session_group(session_key), {"type": "signed.out"}), _sender())

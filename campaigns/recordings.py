@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import redis
 from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from campaigns import archive
+from campaigns import archive, dispatch, notify
 from campaigns.models import Attempt, Campaign
 
 log = logging.getLogger(__name__)
@@ -19,8 +22,50 @@ PATIENCE = timedelta(seconds=45)
 """So long the campaign that runs here has the machine to itself, unless its first verdict comes sooner."""
 
 
+KEY = "recordings:import"
+FORGOTTEN_S = 120
+"""A word about an import counts for so long: one that died says nothing any more."""
+
+
+@dataclass(frozen=True)
+class Import:
+    """How far the import of recorded campaigns is."""
+
+    done: int
+    total: int
+
+
+def under_way() -> Import | None:
+    """None where none goes on, or where the broker is silent."""
+    try:
+        told = dispatch.broker().get(KEY)
+    except redis.RedisError:
+        return None
+    found = Import(**json.loads(told)) if told else None
+    return found if found and found.done < found.total else None
+
+
+def say(done: int, total: int) -> None:
+    """Tell Home how far it is; nothing hangs on it."""
+    text = json.dumps({"done": done, "total": total})
+    going_on = done < total
+    try:
+        before = dispatch.broker().set(KEY, text, ex=FORGOTTEN_S if going_on else 1, get=True)
+    except redis.RedisError as error:
+        log.info("the import's progress is not told: %s", error)
+        return
+    if before != text.encode():
+        notify.home_changed()
+
+
 def files() -> list[Path]:
     return sorted(FOLDER.glob("*.zip"))
+
+
+def not_here() -> list[Path]:
+    """Files of whose names no campaign is here."""
+    known = set(Campaign.objects.filter(imported_from__recorded=True).values_list("imported_from__file", flat=True))
+    return [path for path in files() if path.name not in known]
 
 
 def in_its_way(live: int) -> bool:
@@ -32,7 +77,10 @@ def in_its_way(live: int) -> bool:
 def take_in() -> list[Campaign]:
     """Import what was not imported before. A file that is refused is said in the log, and harms no other."""
     made = []
+    new = not_here()
     for path in files():
+        if path in new:
+            say(new.index(path), len(new))
         try:
             with path.open("rb") as file:
                 made.append(archive.restore(file, path.name, None, recorded=True))
@@ -40,6 +88,8 @@ def take_in() -> list[Campaign]:
             continue
         except (archive.ArchiveError, OSError) as error:
             log.warning("the recorded campaign %s is not imported: %s", path.name, error)
+    if new:
+        say(len(new), len(new))
     return made
 
 

@@ -55,6 +55,7 @@ def check_import(import_id: str) -> None:
 def take_recorded(self: Any, live: int) -> None:
     """Import the recorded campaigns, once the ``live`` one has its first verdict or has had its time."""
     if recordings.in_its_way(live):
+        recordings.say(0, len(recordings.not_here()))
         raise self.retry(countdown=2)
     recordings.take_in()
 

@@ -38,6 +38,7 @@ def what_needs_me() -> dict[str, Any]:
         "flagged": flagged()[:SHOWN],
         "running": running,
         "recorded": recorded,
+        "taking_in": recordings.under_way(),
         "ended": ended,
         "sparks": sparklines([*running, *recorded, *ended]),
         "hosts": brief(),

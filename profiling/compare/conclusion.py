@@ -9,6 +9,9 @@ from profiling.compare.difference import NOISE
 from profiling.compare.reasons import Side
 from profiling.words import count, duration, percent
 
+LONG_NAME = 40
+"""A longer name of a capture stands above its lanes and in the table, not twice in a sentence."""
+
 
 def conclusion(
     a: Side, b: Side, verdict: str, ratio: float | None, why_not: Sequence[str], causes: Sequence[Cause]
@@ -43,7 +46,7 @@ def who(side: Side) -> str:
     if side.selection.text and names:
         more = ", …" if len(side.selection.names(3)) > 2 else ""
         return f"{side.letter} ({', '.join(names)}{more})"
-    return f"{side.letter} ({side.name})"
+    return f"{side.letter} ({side.name})" if len(side.name) <= LONG_NAME else side.letter
 
 
 def time_of(side: Side) -> str:

@@ -114,9 +114,16 @@ def repeated(facts: Facts) -> list[Finding]:
     return [describe_repeated(facts, len(best[0]) // names.itemsize, best[1])]
 
 
+def shown(facts: Facts, ranges: list[int]) -> tuple[int, int]:
+    """Two ranges that follow each other, half-way through; one where two would be half the capture or more."""
+    nvtx, at = facts.trace.nvtx, max(1, len(ranges) // 2)
+    start, middle, end = (int(nvtx[c][ranges[i]]) for c, i in (("start", at - 1), ("end", at - 1), ("end", at)))
+    return (start, end) if 2 * (end - start) < facts.span_ns else (start, middle)
+
+
 def describe_repeated(facts: Facts, kernels: int, ranges: list[int]) -> Finding:
     trace = facts.trace
-    start, end = int(trace.nvtx["start"][ranges[0]]), int(trace.nvtx["end"][ranges].max())
+    start, end = shown(facts, ranges)
     inside = np.zeros(len(facts.gaps.start), bool)
     for index in ranges:
         inside |= (facts.gaps.end > trace.nvtx["start"][index]) & (facts.gaps.start < trace.nvtx["end"][index])

@@ -20,6 +20,7 @@ LOOPS = re.compile(r"step|iter|epoch|batch|layer|token|request|stage|expert|rank
 """Ranges that repeat because the work does, not because it was cut up."""
 PIECES = re.compile(r"chunk|piece|tile|slice|split|segment|shard", re.IGNORECASE)
 """What people call the parts of work that they cut up. Operators of a framework (``aten::slice``) are none."""
+NEARLY_ALL = 0.8
 BUSY_ENOUGH = 0.6
 """Pieces that keep the GPU this busy are no problem of their number."""
 
@@ -102,7 +103,7 @@ def describe(facts: Facts, parent_name: int, template: str, parts: list[Split]) 
             f" In “{root_name(trace, few[0].parent)}” the same range has "
             f"{count(len(few[0].pieces), 'piece')} and takes {duration(quick)} instead of {duration(slow)}."
         )
-    start, end = region(trace, many)
+    start, end = region(facts, many)
     return Finding("pieces", f"The same work in {most} pieces", evidence, start, end, saving)
 
 
@@ -129,7 +130,13 @@ def root_name(trace: Trace, nvtx: int) -> str:
     return trace.store.name(int(trace.nvtx["name"][trace.root(nvtx)]))
 
 
-def region(trace: Trace, many: list[Split]) -> tuple[int, int]:
-    """The outermost ranges around the parents, from the first to the last that follows without another between."""
+def region(facts: Facts, many: list[Split]) -> tuple[int, int]:
+    """The outermost ranges around the parents, from the first to the last; where that is nearly all of the capture, the
+    parent half-way through alone: to be shown everything tells nothing."""
+    trace = facts.trace
     roots = sorted({trace.root(s.parent) for s in many})
-    return int(trace.nvtx["start"][roots[0]]), max(int(trace.nvtx["end"][r]) for r in roots)
+    start, end = int(trace.nvtx["start"][roots[0]]), max(int(trace.nvtx["end"][r]) for r in roots)
+    if end - start < NEARLY_ALL * facts.span_ns:
+        return start, end
+    one = many[len(many) // 2].parent
+    return int(trace.nvtx["start"][one]), int(trace.nvtx["end"][one])

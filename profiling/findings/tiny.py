@@ -56,13 +56,16 @@ def describe(facts: Facts, rows: Column) -> Finding | None:
 
 
 def densest(facts: Facts, rows: Column) -> tuple[int, int]:
-    """The outermost NVTX range with most of them; without NVTX the closest run of a hundred."""
+    """The outermost NVTX range with most of them; without NVTX, or where that is half the capture or more, the closest run
+    of a hundred."""
     gpu, nvtx = facts.trace.gpu, facts.trace.nvtx
     inside = gpu["nvtx"][rows]
     if (inside >= 0).any():
         roots, counts = np.unique(facts.trace.roots[inside[inside >= 0]], return_counts=True)
         best = roots[counts.argmax()]
-        return int(nvtx["start"][best]), int(nvtx["end"][best])
+        start, end = int(nvtx["start"][best]), int(nvtx["end"][best])
+        if 2 * (end - start) < facts.span_ns:
+            return start, end
     width = min(100, len(rows)) - 1
     spread = gpu["end"][rows[width:]] - gpu["start"][rows[: len(rows) - width]]
     at = int(spread.argmin())

@@ -12,6 +12,8 @@ from django.utils.safestring import SafeString, mark_safe
 from profiling import kernel_names, words
 
 register = template.Library()
+_ENDINGS = re.compile(r"(?<=\w)(?:\.(?:json|gz|sqlite|ncu-rep|nsys-rep|hatchet))+$")
+_COMPILED = re.compile(r"(?:## )?Call CompiledFxGraph [\w#]{16,}(?: ##)?")
 
 
 @register.filter
@@ -34,6 +36,24 @@ def coded(text: str) -> SafeString:
 def readable(text: Any) -> str:
     """Mangled symbols as bare names; also in what was written before names were read at import."""
     return kernel_names.readable(str(text or ""))
+
+
+@register.filter
+def breakable(text: Any) -> SafeString:
+    """Escaped, and broken after an underscore or a double colon rather than within a word."""
+    return mark_safe(re.sub(r"(_+|::)(?=\w)", r"\1<wbr>", escape(text)))  # escaped just here
+
+
+@register.filter
+def capture_name(text: Any) -> str:
+    """The name of an attempt's capture without the endings of its file; any other name as it was uploaded."""
+    return _ENDINGS.sub("", str(text)) if " · attempt " in str(text) else str(text)
+
+
+@register.filter
+def range_name(text: Any) -> str:
+    """Without the hash of the graph that torch.compile writes into its ranges."""
+    return _COMPILED.sub("Call CompiledFxGraph", str(text))
 
 
 @register.filter

@@ -49,6 +49,15 @@ def test_the_folder_of_the_product_can_be_taken_in(at_broker, caplog):
     assert "is not imported" not in caplog.text
 
 
+def test_home_says_how_far_the_import_is(at_broker, client):
+    client.force_login(samples.person("eve"))
+    assert client.get("/").context["taking_in"] is None
+    recordings.say(3, 8)
+    assert "3 of 8 taken in" in client.get("/?part=1").content.decode()
+    recordings.say(8, 8)
+    assert client.get("/").context["taking_in"] is None
+
+
 def test_pages_say_where_it_ran_and_that_nothing_was_run_here(on_h200, client):
     live = make_campaign(title=demo.TITLE, state=State.RUNNING)
     (campaign,) = recordings.take_in()

@@ -148,6 +148,23 @@ def test_exposed_communication_is_found(export: Export, imported: Imported) -> N
     assert finding(report, "communication")["title"].startswith("Communication stands exposed for 7")
 
 
+@pytest.mark.parametrize("rule", ["tiny-kernel", "no-graph"])
+def test_what_repeats_all_along_is_shown_at_one_place(rule: str, export: Export, imported: Imported) -> None:
+    """Ten steps of the same launches, in one range around everything or in one each."""
+    if rule == "tiny-kernel":
+        export.range("main", 1, 50_000_000)
+    for step in range(10):
+        begin = 5_000_000 * step
+        if rule == "no-graph":
+            export.range("step", begin + 10, begin + 4_900_000)
+        for i in range(20):
+            at = begin + 200_000 * i
+            export.launched("tiny", at + 50_000, at + 52_000, 100 * step + i + 1)
+    report, _ = imported(export)
+    found = finding(report, rule)
+    assert found["end_ns"] - found["start_ns"] < report["span_ns"] / 1.9
+
+
 def test_a_long_gap_names_the_call_that_fills_it(export: Export, imported: Imported) -> None:
     for i in range(20):
         export.launched("k", 10_000 + 20_000 * i, 29_000 + 20_000 * i, i + 1)
