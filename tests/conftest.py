@@ -84,7 +84,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneMeasures:
     return OneMeasures(config, log)
 
 
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+CHROMIUM = Path(
+    os.environ.get("CHROMIUM")
+    or shutil.which("chromium-headless-shell")
+    or shutil.which("chromium")
+    or "/usr/bin/chromium"
+)
+"""The shell draws and runs pages as the browser does, without the pages of the browser's own windows beside them."""
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -95,7 +101,9 @@ FLAGS = [
 def browser() -> Iterator[Browser]:
     """A real Chromium, for one file of tests."""
     if not CHROMIUM.exists():
-        pytest.skip(f"no Chromium at {CHROMIUM}: install Debian's package chromium, or set CHROMIUM")
+        pytest.skip(
+            f"no Chromium at {CHROMIUM}: install Debian's package chromium-headless-shell or chromium, or set CHROMIUM"
+        )
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
