@@ -24,7 +24,7 @@ def test_a_stack_of_triton_kernels_is_measured_and_a_wrong_one_left_out(monkeypa
 
     monkeypatch.setattr(devices, "reserved", reserved)
     monkeypatch.setattr(peaks, "of", lambda gpu, spares: {})
-    monkeypatch.setattr("campaigns.harness.gpu.spares.KEPT", 0)
+    monkeypatch.setattr("campaigns.harness.gpu.spares.kept", lambda: 0)
     from campaigns import catalog
 
     files = read_folder(catalog.find("rmsnorm"))

@@ -21,8 +21,17 @@ LIMITS = Limits(
 )
 START_LIMIT_S = 120.0
 BECOME_LIMIT_S = 120.0
-KEPT = max(4, min(10, os.cpu_count() or 4))
-"""An evaluation takes seven for correctness, engagement and timing, and three to confirm a keep; each is 7 s of importing."""
+FIRST, MOST_KEPT, MEMORY_EACH_BYTES = 8, 18, 4 << 30
+"""An evaluation takes eight for correctness, engagement and timing, and three to confirm a keep; each is 8 s of importing, and
+those still importing stand still while others are timed. With ten, evaluations that followed each other waited 3 s for theirs."""
+
+
+def kept() -> int:
+    """How many wait on this host: half a gigabyte each, of an eighth of the memory."""
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(4, min(MOST_KEPT, os.cpu_count() or 4, memory_bytes // MEMORY_EACH_BYTES))
+
+
 SYSTEM_PATHS = ("/sys/bus/pci", "/sys/devices/system/node", "/sbin")
 """What the driver reads to know its GPU, and what Triton asks where the driver's library is."""
 
@@ -53,23 +62,24 @@ def spec(gpu: Gpu) -> Spec:
 class Spares:
     """A few processes that wait for one GPU. ``take`` hands one out and starts another."""
 
-    def __init__(self, gpu: Gpu, kept: int | None = None) -> None:
-        self.gpu, self.kept = gpu, KEPT if kept is None else kept
+    def __init__(self, gpu: Gpu, count: int | None = None) -> None:
+        self.gpu, self.kept = gpu, kept() if count is None else count
         self.waiting: list[GpuChannel] = []
         self.lock = threading.Lock()
         """Stacks take theirs from several threads."""
 
-    def fill(self, count: int | None = None) -> None:
-        while len(self.waiting) < (self.kept if count is None else count):
+    def fill(self, count: int = FIRST) -> None:
+        """Start some, to that many; the rest come as these are taken, for all at once would hinder each other."""
+        while len(self.waiting) < min(self.kept, count):
             self.waiting.append(GpuChannel(spec(self.gpu)))
 
     def take(self, should_stop: Callable[[], bool], limit_s: float = START_LIMIT_S) -> GpuChannel:
-        """The one that has waited longest, ready. Another starts in its place at once: whoever takes several in turn would
-        else wait for the start of each."""
+        """The one that has waited longest, ready. Two start in its place at once, up to what is kept: whoever takes several in
+        turn would else wait for the start of each."""
         with self.lock:
             self.waiting = [channel for channel in self.waiting if not channel.exited()]
             channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
-            self.fill()
+            self.fill(len(self.waiting) + 2)
         channel.should_stop = should_stop
         channel.wait_ready(limit_s)
         return channel

@@ -105,6 +105,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
         ],
     },
     "softmax": {
+        "04-three-rows.cu": [
+            (["r4096_c32768", "r1023_c32771"], {"PIECES_OF_ROW": [1, 2, 4], "LONG_THREADS": [256, 512]}),
+            (["r4096_c1024", "r512_c8192", "r16_c1000003"], {"CHAIN": [0, 1]}),
+        ],
         "01-row-in-registers.py": [
             (["r4096_c32768"], {"LONG_WARPS": [8, 16, 32], "LONG_PROGRAMS": [0], "STAGES": [1]}),
             (["r4096_c32768"], {"LONG_WARPS": [16, 32], "LONG_PROGRAMS": [1], "STAGES": [1, 2, 3]}),
@@ -116,13 +120,10 @@ GRIDS: dict[str, dict[str, list[Grid]]] = {
             (["r4096_c32768"], {"BLOCK": [2048, 4096, 8192], "NUM_WARPS": [4, 8, 16], "STAGES": [1]}),
             (["r4096_c32768"], {"BLOCK": [4096], "NUM_WARPS": [8], "STAGES": [2, 3]}),
         ],
-        "04-three-rows.cu": [
-            (["r4096_c32768", "r1023_c32771"], {"STREAM": [0, 1], "LONG_THREADS": [256, 512]}),
-            (["r512_c8192", "r16_c1000003"], {"STREAM": [0, 1]}),
-        ],
     },
     "matmul_bias_gelu": {
         "01-by-regime.py": [
+            (["m16_n8192_k4096", "m1_n8192_k4096"], {"THIN_STAGES": [3, 4], "THIN_K": [128, 256], "EARLY": [0, 1]}),
             (
                 ["m16_n8192_k4096"],
                 {"THIN_N": [32, 64], "THIN_K": [128, 256], "THIN_STAGES": [3, 4, 5], "THIN_WARPS": [4]},

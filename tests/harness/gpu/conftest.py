@@ -59,7 +59,7 @@ def rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(devices, "reserved", reserved)
     monkeypatch.setattr(peaks, "of", lambda gpu, spares: {})
-    monkeypatch.setattr("campaigns.harness.gpu.spares.KEPT", 0)
+    monkeypatch.setattr("campaigns.harness.gpu.spares.kept", lambda: 0)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,7 @@ FEW_WARPS = 4  # tunable: 4, 8, 16
 ROW_WARPS = 16  # tunable: 4, 8, 16
 ROW_PROGRAMS = 0  # tunable: 0, 1, 2, 4
 STAGES = 2  # tunable: 1, 2, 3
+EARLY = 1  # tunable: 0, 1
 
 WALKED = 32768  # longer rows do not fit in registers
 PROCESSORS = 132
@@ -55,8 +56,13 @@ def one_row(
 def rows_kernel(
     x, residual, weight, bias, y, total, rows, hidden,
     HEAD: tl.constexpr, TAIL: tl.constexpr, EXACT: tl.constexpr, LOOP: tl.constexpr, STAGES: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
-    """HEAD columns, the largest power of two in a row, and a tail; a program takes one row, or walks many."""
+    """HEAD columns, the largest power of two in a row, and a tail; a program takes one row, or walks many. With EARLY it is in
+    place before the kernel before it has ended."""
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     head = tl.arange(0, HEAD)
     tail = HEAD + tl.arange(0, TAIL if TAIL > 0 else 1)
     w_head, c_head = read(weight, head, hidden, EXACT), read(bias, head, hidden, EXACT)
@@ -115,7 +121,10 @@ def run(x, residual, weight, bias, y, total):
     programs = 0 if few else ROW_PROGRAMS
     warps = max(FEW_WARPS if few else ROW_WARPS, hidden // 4096)
     grid = (min(rows, programs * PROCESSORS) if programs else rows,)
+    early = EARLY == 1 and x.device.type != "cpu"
+    launch = {"launch_pdl": True} if early else {}
     rows_kernel[grid](
         x, residual, weight, bias, y, total, rows, hidden,
-        HEAD=head, TAIL=tail, EXACT=exact, LOOP=programs > 0, STAGES=STAGES, num_warps=triton.next_power_of_2(warps),
+        HEAD=head, TAIL=tail, EXACT=exact, LOOP=programs > 0, STAGES=STAGES, EARLY=early,
+        num_warps=triton.next_power_of_2(warps), **launch,
     )

@@ -29,9 +29,12 @@ def gelu(z):
 @triton.jit
 def thin_kernel(
     x, w_tiles, weight, bias, y, m, n, k,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, COPY_ENGINE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, COPY_ENGINE: tl.constexpr, EARLY: tl.constexpr,
 ):
     """Few rows: the weight's rows are the rows of the product, so that the matrix unit reads them where they land."""
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     first = tl.program_id(0) * BLOCK_N
     column = first + tl.arange(0, BLOCK_N)
     row = tl.arange(0, BLOCK_M)
@@ -105,17 +108,19 @@ def finish_kernel(part, bias, y, count, n, SPLITS: tl.constexpr, BLOCK: tl.const
 def run(x, weight, bias, y):
     (m, k), n = x.shape, weight.shape[0]
     whole = k % 8 == 0
+    early = EARLY == 1 and x.device.type != "cpu"
+    launch = {"launch_pdl": True} if early else {}
     if m <= 64:
         rows = max(16, triton.next_power_of_2(m))
         inner = THIN_K if rows <= 32 else min(THIN_K, 128)
         tiles = TensorDescriptor.from_tensor(weight, [THIN_N, inner]) if whole else weight
         thin_kernel[(triton.cdiv(n, THIN_N),)](
             x, tiles, weight, bias, y, m, n, k,
-            BLOCK_M=rows, BLOCK_N=THIN_N, BLOCK_K=inner, COPY_ENGINE=whole,
-            num_warps=THIN_WARPS, num_stages=THIN_STAGES if whole else 3,
+            BLOCK_M=rows, BLOCK_N=THIN_N, BLOCK_K=inner, COPY_ENGINE=whole, EARLY=early,
+            num_warps=THIN_WARPS, num_stages=THIN_STAGES if whole else 3, **launch,
         )
         return
-    inner, early = 64, EARLY == 1 and x.device.type != "cpu"
+    inner = 64
     if not whole:
         high, wide, inner, splits, warps, stages = 64, 128, 32, 1, 4, 3
     elif m <= 512:
@@ -136,7 +141,6 @@ def run(x, weight, bias, y):
         num_warps=warps, num_stages=stages,
     )
     if splits > 1:
-        launch = {"launch_pdl": True} if early else {}
         finish_kernel[(triton.cdiv(m * n, 1024),)](
             part, bias, y, m * n, n, SPLITS=splits, BLOCK=1024, EARLY=early, num_warps=4, **launch,
         )

@@ -8,6 +8,7 @@ ROW_PROGRAMS = 0  # tunable: 0, 2, 4, 8
 WIDE_WARPS = 8  # tunable: 4, 8, 16, 32
 WIDE_PROGRAMS = 0  # tunable: 0, 1, 2, 4
 STAGES = 2  # tunable: 1, 2, 3
+EARLY = 1  # tunable: 0, 1
 
 WALKED = 32768  # longer rows do not fit in registers
 PROCESSORS = 132
@@ -53,8 +54,13 @@ def rows_kernel(
 
 
 @triton.jit
-def row_kernel(x, weight, y, hidden, HEAD: tl.constexpr, TAIL: tl.constexpr, EXACT: tl.constexpr):
-    """One row a program: the same without a loop."""
+def row_kernel(
+    x, weight, y, hidden, HEAD: tl.constexpr, TAIL: tl.constexpr, EXACT: tl.constexpr, EARLY: tl.constexpr
+):
+    """One row a program: the same without a loop. With EARLY it is in place before the kernel before it has ended."""
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     head = tl.arange(0, HEAD)
     start = tl.program_id(0).to(tl.int64) * hidden
     a = read(x + start, head, hidden, EXACT)
@@ -108,7 +114,9 @@ def run(x, weight, y):
     else:
         warps, programs = WIDE_WARPS, WIDE_PROGRAMS
     if programs == 0:
-        row_kernel[(rows,)](x, weight, y, hidden, **sizes, num_warps=warps)
+        early = EARLY == 1 and x.device.type != "cpu"
+        launch = {"launch_pdl": True} if early else {}
+        row_kernel[(rows,)](x, weight, y, hidden, **sizes, EARLY=early, num_warps=warps, **launch)
     else:
         grid = (min(rows, programs * PROCESSORS),)
         rows_kernel[grid](x, weight, y, rows, hidden, **sizes, STAGES=STAGES, num_warps=warps)

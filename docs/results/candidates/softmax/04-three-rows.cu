@@ -1,4 +1,4 @@
-// The copy engine brings a long row to shared memory at once; walked there, it costs so few registers that three rows share a processor, and reads, powers and writes of different rows overlap.
+// The copy engine brings a long row to shared memory, where it is looked at as it comes and costs so few registers that three rows share a processor: reads, powers and writes of different rows overlap.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
@@ -8,7 +8,8 @@ using bf16 = __nv_bfloat16;
 
 namespace {
 
-constexpr int STREAM = 1;  // tunable: 0, 1
+constexpr int CHAIN = 1;  // tunable: 0, 1
+constexpr int PIECES_OF_ROW = 4;  // tunable: 1, 2, 4
 constexpr int LONG_THREADS = 512;  // tunable: 256, 512
 
 constexpr int PIECE = 16384;  // values of a row too long, for one program
@@ -32,12 +33,18 @@ __device__ __forceinline__ uint32_t pair(float a, float b) {
     const __nv_bfloat162 two = __floats2bfloat162_rn(a, b);
     return *reinterpret_cast<const uint32_t*>(&two);
 }
+template <bool ONCE>
 __device__ __forceinline__ void store(bf16* to, uint4 v) {
-    if (STREAM) {
+    if (ONCE) {
         asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
     } else {
         *reinterpret_cast<uint4*>(to) = v;
     }
+}
+
+// With CHAIN a block is in place before the kernel before it has ended, and reads nothing until then.
+__device__ __forceinline__ void take_turn() {
+    if (CHAIN) asm volatile("griddepcontrol.wait;\n griddepcontrol.launch_dependents;" ::: "memory");
 }
 
 struct Larger {
@@ -123,7 +130,7 @@ struct Row {
             const int64_t first = at(i);
             if (first >= begin && first + 8 <= end) {
                 const float* a = v[i];
-                store(y + first, make_uint4(
+                store<true>(y + first, make_uint4(
                     pair(a[0] * scale, a[1] * scale), pair(a[2] * scale, a[3] * scale), pair(a[4] * scale, a[5] * scale),
                     pair(a[6] * scale, a[7] * scale)));
             } else if (first < end) {
@@ -140,6 +147,7 @@ template <int THREADS, int GROUPS, int ROWS>
 __global__ void __launch_bounds__(THREADS * ROWS) row_kernel(const bf16* __restrict__ x, bf16* __restrict__ y, int64_t rows, int64_t width) {
     __shared__ float room[2][32];
     const int64_t number = static_cast<int64_t>(blockIdx.x) * ROWS + threadIdx.x / THREADS;
+    take_turn();
     if (number >= rows) return;  // with ROWS above 1 whole warps, which meet nobody
     Row<THREADS, GROUPS> row(number * width, width, threadIdx.x % THREADS);
     uint4 raw[GROUPS];
@@ -160,32 +168,51 @@ __device__ __forceinline__ void wait(uint64_t* b, int parity) {
         "done:\n}\n" ::"r"(address(b)), "r"(parity) : "memory");
 }
 
-// A row a block, brought to shared memory at once and walked there three times: so few registers that three blocks fit on a
-// processor, and while one computes the others read and write.
+// Maximum and sum of powers, as far as they were seen.
+struct Seen {
+    float m, sum;
+    __device__ __forceinline__ void with(Seen other) {
+        const float larger = fmaxf(m, other.m);
+        sum = sum * power((m - larger) * LOG2_E) + other.sum * power((other.m - larger) * LOG2_E);
+        m = larger;
+    }
+};
+
+// A row a block, brought to shared memory in pieces and looked at as they come; then all is known, and it is written. So few
+// registers that three blocks fit on a processor: while one computes the others read and write.
 template <int GROUPS>
 __global__ void __launch_bounds__(LONG_THREADS, 3) long_kernel(const bf16* __restrict__ x, bf16* __restrict__ y, int64_t rows, int64_t width) {
     extern __shared__ __align__(128) uint8_t place_bytes[];
-    __shared__ float room[2][32];
-    __shared__ __align__(8) uint64_t full;
+    __shared__ Seen room[LONG_THREADS / 32];
+    __shared__ __align__(8) uint64_t full[PIECES_OF_ROW];
+    constexpr int EACH = (GROUPS + PIECES_OF_ROW - 1) / PIECES_OF_ROW;  // groups of a thread in a piece
     const int thread = threadIdx.x;
     const int64_t begin = blockIdx.x * width, end = begin + width, total = rows * width;
     const int64_t from = begin & ~int64_t{7};
     const int64_t past = min((end + 7) & ~int64_t{7}, total & ~int64_t{7});
     if (thread == 0) {
-        const uint32_t bytes = static_cast<uint32_t>(past - from) * 2;
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&full)));
+        for (int piece = 0; piece < PIECES_OF_ROW; piece++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&full[piece])));
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&full)), "r"(bytes) : "memory");
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-            ::"r"(address(place_bytes)), "l"(x + from), "r"(bytes), "r"(address(&full)) : "memory");
+        take_turn();
+        for (int piece = 0; piece < PIECES_OF_ROW; piece++) {
+            const int64_t first = from + static_cast<int64_t>(piece) * EACH * LONG_THREADS * 8;
+            const int64_t left = past - first, most = static_cast<int64_t>(EACH) * LONG_THREADS * 8;
+            if (left <= 0) break;
+            const uint32_t bytes = static_cast<uint32_t>(left < most ? left : most) * 2;
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&full[piece])), "r"(bytes) : "memory");
+            asm volatile(
+                "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                ::"r"(address(place_bytes + (first - from) * 2)), "l"(x + first), "r"(bytes), "r"(address(&full[piece])) : "memory");
+        }
+    } else {
+        take_turn();
     }
     uint4* place = reinterpret_cast<uint4*>(place_bytes);
     __syncthreads();
-    wait(&full, 0);
     // A group that holds values of the neighbours, or of nobody, gets -inf in their place; its own thread reads it later.
     const int groups = static_cast<int>((end - from + 7) / 8);
-    float m = LEAST;
+    Seen seen = {LEAST, 0.0f};
 #pragma unroll
     for (int i = 0; i < GROUPS; i++) {
         const int group = i * LONG_THREADS + thread;
@@ -205,36 +232,41 @@ __global__ void __launch_bounds__(LONG_THREADS, 3) long_kernel(const bf16* __res
                 word[e] = two;
             }
             raw = make_uint4(word[0], word[1], word[2], word[3]);
+            if (first + 8 <= past) wait(&full[i / EACH], 0);  // the copy of this group comes first
             place[group] = raw;
         } else {
+            wait(&full[i / EACH], 0);
             raw = place[group];
         }
-        m = fmaxf(m, fmaxf(fmaxf(low(raw.x), high(raw.x)), fmaxf(low(raw.y), high(raw.y))));
-        m = fmaxf(m, fmaxf(fmaxf(low(raw.z), high(raw.z)), fmaxf(low(raw.w), high(raw.w))));
-    }
-    m = over<Larger, LONG_THREADS>(m, room[0]);
-    const float less = m * LOG2_E;
-    auto raised = [&](float v) { return power(fmaf(v, LOG2_E, -less)); };
-    float sum = 0.0f;
+        const float v[8] = {low(raw.x), high(raw.x), low(raw.y), high(raw.y), low(raw.z), high(raw.z), low(raw.w), high(raw.w)};
+        const float m = fmaxf(
+            fmaxf(fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3])), fmaxf(fmaxf(v[4], v[5]), fmaxf(v[6], v[7]))), seen.m);
+        const float less = m * LOG2_E;
+        float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < GROUPS; i++) {
-        const int group = i * LONG_THREADS + thread;
-        if (group >= groups) break;
-        const uint4 raw = place[group];
-        sum += (raised(low(raw.x)) + raised(high(raw.x))) + (raised(low(raw.y)) + raised(high(raw.y)));
-        sum += (raised(low(raw.z)) + raised(high(raw.z))) + (raised(low(raw.w)) + raised(high(raw.w)));
+        for (int e = 0; e < 8; e++) sum += power(fmaf(v[e], LOG2_E, -less));
+        seen.sum = fmaf(seen.sum, power((seen.m - m) * LOG2_E), sum);
+        seen.m = m;
     }
-    const float scale = 1.0f / over<Sum, LONG_THREADS>(sum, room[1]);
+#pragma unroll
+    for (int far = 16; far > 0; far /= 2) seen.with({__shfl_xor_sync(~0u, seen.m, far), __shfl_xor_sync(~0u, seen.sum, far)});
+    if (thread % 32 == 0) room[thread / 32] = seen;
+    __syncthreads();
+    seen = room[thread % (LONG_THREADS / 32)];
+#pragma unroll
+    for (int far = LONG_THREADS / 64; far > 0; far /= 2) seen.with({__shfl_xor_sync(~0u, seen.m, far), __shfl_xor_sync(~0u, seen.sum, far)});
+    const float less = seen.m * LOG2_E, scale = 1.0f / seen.sum;
+    auto raised = [&](float v) { return power(fmaf(v, LOG2_E, -less)) * scale; };
 #pragma unroll
     for (int i = 0; i < GROUPS; i++) {
         const int group = i * LONG_THREADS + thread;
         if (group >= groups) break;
         const int64_t first = from + group * 8;
         const uint4 raw = place[group];
-        auto both = [&](uint32_t two) { return pair(raised(low(two)) * scale, raised(high(two)) * scale); };
+        auto both = [&](uint32_t two) { return pair(raised(low(two)), raised(high(two))); };
         const uint4 out = make_uint4(both(raw.x), both(raw.y), both(raw.z), both(raw.w));
         if (first >= begin && first + 8 <= end) {
-            store(y + first, out);
+            store<false>(y + first, out);
         } else {
             const uint32_t word[4] = {out.x, out.y, out.z, out.w};
             for (int e = 0; e < 8; e++)
@@ -277,16 +309,31 @@ __global__ void __launch_bounds__(512) piece_kernel(
     row.write(y, 1.0f / sum);
 }
 
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, int bytes, bool chained, cudaStream_t stream, Arguments... arguments) {
+    cudaLaunchAttribute chain[1];
+    chain[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    chain[0].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t how = {};
+    how.gridDim = grid;
+    how.blockDim = dim3(threads);
+    how.dynamicSmemBytes = bytes;
+    how.stream = stream;
+    how.attrs = chain;
+    how.numAttrs = chained;
+    cudaLaunchKernelEx(&how, kernel, static_cast<Parameters>(arguments)...);
+}
+
 template <int THREADS, int GROUPS, int ROWS>
 void rows_by(const bf16* x, bf16* y, int64_t rows, int64_t width, cudaStream_t stream) {
-    row_kernel<THREADS, GROUPS, ROWS><<<static_cast<unsigned>((rows + ROWS - 1) / ROWS), THREADS * ROWS, 0, stream>>>(x, y, rows, width);
+    launch(row_kernel<THREADS, GROUPS, ROWS>, dim3(static_cast<unsigned>((rows + ROWS - 1) / ROWS)), THREADS * ROWS, 0, CHAIN, stream, x, y, rows, width);
 }
 
 template <int GROUPS>
 void long_by(const bf16* x, bf16* y, int64_t rows, int64_t width, cudaStream_t stream) {
     const int bytes = static_cast<int>((width * 2 + 32 + 127) / 128 * 128);
     cudaFuncSetAttribute(long_kernel<GROUPS>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    long_kernel<GROUPS><<<static_cast<unsigned>(rows), LONG_THREADS, bytes, stream>>>(x, y, rows, width);
+    launch(long_kernel<GROUPS>, dim3(static_cast<unsigned>(rows)), LONG_THREADS, bytes, CHAIN, stream, x, y, rows, width);
 }
 
 }  // namespace
@@ -310,17 +357,8 @@ extern "C" void run(const bf16* x, bf16* y, int64_t rows, int64_t width, cudaStr
         const int64_t most = MOST_PIECES / pieces < 65535 ? MOST_PIECES / pieces : 65535;  // rows that there is room for
         for (int64_t first = 0; first < rows; first += most) {
             const dim3 grid(pieces, static_cast<unsigned>(rows - first < most ? rows - first : most));
-            piece_kernel<false><<<grid, 512, 0, stream>>>(x, y, rows, width, first, pieces);
-            cudaLaunchAttribute chain[1];
-            chain[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-            chain[0].val.programmaticStreamSerializationAllowed = 1;
-            cudaLaunchConfig_t how = {};
-            how.gridDim = grid;
-            how.blockDim = dim3(512);
-            how.stream = stream;
-            how.attrs = chain;
-            how.numAttrs = 1;
-            cudaLaunchKernelEx(&how, piece_kernel<true>, x, y, rows, width, first, pieces);
+            launch(piece_kernel<false>, grid, 512, 0, false, stream, x, y, rows, width, first, pieces);
+            launch(piece_kernel<true>, grid, 512, 0, true, stream, x, y, rows, width, first, pieces);
         }
     }
 }
