@@ -6,30 +6,28 @@ Without sessions: a request carries its token and all else, so a restart of the 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http import JsonResponse
 from django.http.request import split_domain_port, validate_host
-from mcp.server.mcpserver import Context
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from campaigns.actions.submit import Refusal
 from campaigns.api import errors, limits
 from campaigns.api.caller import ApiError, Caller, caller_of
 
-from .server import build
+if TYPE_CHECKING:
+    from .sessions import Manager
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 CALLER = "autoresearch.caller"
-MAX_BODY_BYTES = 8 << 20
 PATHS = ("/mcp", "/mcp/")
 
 
@@ -53,36 +51,14 @@ class McpOverHttp:
         await manager.sessions.handle_request(scope, receive, send)
 
     async def manager(self) -> Manager:
+        """Loading the SDK takes a second of processor: not before somebody asks, and then the pages go on meanwhile."""
         loop = asyncio.get_running_loop()
         if loop not in self.running:
-            self.running[loop] = Manager()
+            sessions = await asyncio.to_thread(import_module, "campaigns.mcp.sessions")
+            if loop not in self.running:  # another request may have waited for the same
+                self.running[loop] = sessions.Manager()
         await self.running[loop].ready.wait()
         return self.running[loop]
-
-
-class Manager:
-    """The SDK's session manager, running for as long as the event loop does."""
-
-    def __init__(self) -> None:
-        server = build(caller_of_request)
-        self.sessions = StreamableHTTPSessionManager(
-            server._lowlevel_server, stateless=True, max_request_body_size=MAX_BODY_BYTES
-        )
-        self.ready = asyncio.Event()
-        # In a context of its own: this task outlives the request that happened to be first.
-        self.task = asyncio.get_running_loop().create_task(self.run(), context=contextvars.Context())
-
-    async def run(self) -> None:
-        async with self.sessions.run():
-            self.ready.set()
-            await asyncio.Event().wait()
-
-
-async def caller_of_request(ctx: Context[Any, Any]) -> Caller:
-    request = ctx.request_context.request
-    assert request is not None
-    found: Caller = request.scope[CALLER]
-    return found
 
 
 def admit(scope: Scope) -> Caller:
