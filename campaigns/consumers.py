@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from campaigns import feed, notify
@@ -27,6 +28,15 @@ class SignedIn(AsyncJsonWebsocketConsumer):
             return
         await self.hear(notify.session_group(self.scope["session"].session_key or ""))
         await self.begin()
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """What a page sends goes Channels' way, which first closes old database connections: a hop to the one thread that
+        all sockets share. What other processes tell comes to every page at once and skips it: ``feed`` reads the database
+        once for all of them, by connections that it looks after itself."""
+        if message["type"].startswith("websocket."):
+            await super().dispatch(message)
+        else:
+            await getattr(self, get_handler_name(message))(message)
 
     async def hear(self, *names: str) -> None:
         for name in names:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from urllib.parse import parse_qs
 
 from asgiref.sync import sync_to_async
+from django.db import close_old_connections
 from django.template.loader import render_to_string
 
 from campaigns.models import Attempt, Campaign, Event
@@ -64,7 +65,7 @@ async def waiting(event: tuple[int, int] | None = None) -> int:
 async def shared(cache: OrderedDict[K, asyncio.Task[T]], key: K, work: Callable[[], T]) -> T:
     """What ``work`` returns, done once in a thread for all who ask by the same key."""
     if key not in cache:
-        cache[key] = asyncio.ensure_future(sync_to_async(work, thread_sensitive=False)())
+        cache[key] = asyncio.ensure_future(sync_to_async(by_a_sound_connection, thread_sensitive=False)(work))
         while len(cache) > 256:
             cache.popitem(last=False)
     try:
@@ -72,6 +73,12 @@ async def shared(cache: OrderedDict[K, asyncio.Task[T]], key: K, work: Callable[
     except Exception:
         cache.pop(key, None)
         raise
+
+
+def by_a_sound_connection(work: Callable[[], T]) -> T:
+    """``work`` after what a request does: a connection that died with the database, or is too old, is not used again."""
+    close_old_connections()
+    return work()
 
 
 def count_waiting() -> int:
