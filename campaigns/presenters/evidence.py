@@ -216,6 +216,6 @@ def speed_chart(attempt: Attempt, rows: list[Measurement]) -> dict[str, Any] | N
         "bars": bars,
         "axis": sweep if swept else "workload",
         "log": swept,
-        "tone": standing_of(attempt).tone,
+        "tone": "kept" if (standing := standing_of(attempt)).is_winner else standing.tone,
         "baseline": baseline_title(attempt.campaign),
     }

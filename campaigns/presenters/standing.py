@@ -58,7 +58,8 @@ def standing_of(attempt: Attempt) -> Standing:
     word = kept_word(attempt) if verdict == Verdict.KEPT else str(verdict.label).lower()
     if verdict == Verdict.STACKED and attempt.decision:
         word = f"{word}, {attempt.decision}"
-    return Standing(MARKS.get(verdict, "✕"), TONES.get(verdict, "bad"), word, attempt.verdict)
+    tone = "calm" if verdict == Verdict.KEPT and is_slower(attempt) else TONES.get(verdict, "bad")
+    return Standing(MARKS.get(verdict, "✕"), tone, word, attempt.verdict)
 
 
 def kept_word(attempt: Attempt) -> str:

@@ -67,8 +67,12 @@ function steps(measured, all) {
   return found;
 }
 
+/** Better than its incumbent, and still slower than the baseline: no winner's colour. */
+const slower = (p) => (p.hi ?? p.s) < 1;
+
 function bestLine(best) {
-  return { mode: "lines", x: best.map((b) => b.n), y: best.map((b) => b.best), line: { color: colour("kept"), width: 1.8, shape: "hv" }, hoverinfo: "skip" };
+  const tone = best.length && best.at(-1).best < 1 ? "calm" : "kept";
+  return { mode: "lines", x: best.map((b) => b.n), y: best.map((b) => b.best), line: { color: colour(tone), width: 1.8, shape: "hv" }, hoverinfo: "skip" };
 }
 
 function band(best) {
@@ -85,7 +89,7 @@ function marks(kind, points) {
   const { tone, symbol, size } = STYLE[kind];
   return {
     mode: "markers", x: points.map((p) => p.n), y: points.map((p) => p.s), text: points.map(hover), hoverinfo: "text",
-    marker: { symbol, size, color: colour(tone), opacity: kind === "reverted" ? 0.75 : 1 },
+    marker: { symbol, size, color: points.map((p) => colour(tone === "kept" && slower(p) ? "calm" : tone)), opacity: kind === "reverted" ? 0.75 : 1 },
   };
 }
 
