@@ -25,7 +25,10 @@ HEAD_BYTES = TAIL_BYTES = 16 << 10
 POLL_MS = 20
 URGENT_S = 0.5
 SPIN_NS = 20_000_000
-"""The evaluator spins this long for an answer before it sleeps between looks."""
+"""The evaluator spins this long for an answer of a block before it sleeps between looks."""
+ASK_SPIN_NS = 50_000
+"""And this long for all other answers (a draw, a map): nothing that is timed hangs on them, and spinning through them took a third
+of the evaluator's processor time, which whoever draws could have had."""
 SHARED_ALLOWANCE_BYTES = 2 << 30
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -117,7 +120,7 @@ class Channel:
     def ask(self, what: str, limit_s: float, fds: list[int] | None = None, **more: Any) -> dict[str, Any]:
         """Send one request and wait for its answer."""
         nonce = self.send(what, fds, **more)
-        return self._answer(nonce, limit_s, what)
+        return self._read(self._wait(limit_s, what, ASK_SPIN_NS), nonce)
 
     def send(self, what: str, fds: list[int] | None = None, **more: Any) -> str:
         """Send one request. One that is too long for a message goes as a file, its descriptor the last that comes along."""
@@ -243,8 +246,11 @@ class Channel:
         poll.register(line, select.POLLIN)
         poll.register(self.started.output_fd, select.POLLIN)
         while True:
-            with contextlib.suppress(BlockingIOError):
+            try:
                 data = self._receive(line)
+            except BlockingIOError:
+                pass
+            else:
                 if not data:
                     raise CandidateFailure(*self._death(f"during {what}"))
                 return data
@@ -252,10 +258,11 @@ class Channel:
             elapsed_ns = self._looked_ns - began
             if elapsed_ns < spin_ns:
                 continue
-            self._watch(elapsed_ns / 1e9, limit_s, what)
-            for fd, _ in poll.poll(POLL_MS):
-                if fd == self.started.output_fd and not self.drain():
-                    poll.unregister(fd)
+            ready = [fd for fd, _ in poll.poll(POLL_MS)]
+            if self.started.output_fd in ready and not self.drain():
+                poll.unregister(self.started.output_fd)
+            if line.fileno() not in ready:
+                self._watch((time.perf_counter_ns() - began) / 1e9, limit_s, what)
 
     def _receive(self, line: socket.socket) -> bytes:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ START_LIMIT_S = 60.0
 LOAD_LIMIT_S = 120.0
 MAP_LIMIT_S = 120.0
 SLOTS_PER_MESSAGE = 32
+GUARD = b"\xa5" * GUARD_BYTES
+"""What lies around outputs before a call, and after it."""
 
 
 @dataclass
@@ -43,7 +46,21 @@ class OutputSlot:
     calls: int = 0
 
     def tensor(self, place: Place) -> NDArray[Any]:
-        return self.area.view(place)
+        return self._tensors[place.name]
+
+    @cached_property
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        return {place.name: self.area.view(place) for place in self.places}
+
+    @cached_property
+    def guards(self) -> list[NDArray[np.uint8]]:
+        """The bytes before and after each output."""
+        spans = [
+            span
+            for p in self.places
+            for span in ((p.offset - GUARD_BYTES, p.offset), (p.offset + p.nbytes, p.offset + p.nbytes + 64))
+        ]
+        return [self.area.bytes[start:end] for start, end in spans]
 
 
 @dataclass
@@ -211,14 +228,12 @@ class Runner:
         if poison is None:
             return
         poison.fill(slot)
-        for start, end in _guards(slot):
-            slot.area.bytes[start:end] = 0xA5
+        for guard in slot.guards:
+            guard[:] = GUARD[0]
 
     def _check_guards(self, name: str) -> None:
-        slot = self.slots[name]
-        for start, end in _guards(slot):
-            if slot.area.bytes[start] != 0xA5 or not (slot.area.bytes[start:end] == 0xA5).all():
-                raise CandidateFailure("incorrect", "wrote outside its outputs")
+        if any(guard.tobytes() != GUARD[: guard.size] for guard in self.slots[name].guards):
+            raise CandidateFailure("incorrect", "wrote outside its outputs")
 
     def _look(self) -> None:
         """Count what runs in its sandbox. One core is timed: a kernel has one thread in one process."""
@@ -236,12 +251,3 @@ def trace_in(area: Area, answer: dict[str, Any]) -> bytes:
     if not isinstance(size, int) or not 0 < size <= area.nbytes:
         raise forged("stated a length of its trace that cannot be")
     return area.bytes[:size].tobytes()
-
-
-def _guards(slot: OutputSlot) -> list[tuple[int, int]]:
-    """The bytes before and after each output."""
-    return [
-        span
-        for p in slot.places
-        for span in ((p.offset - GUARD_BYTES, p.offset), (p.offset + p.nbytes, p.offset + p.nbytes + 64))
-    ]
