@@ -5,10 +5,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import logging
+import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from . import HARNESS_VERSION, backends, candidate, cpu_peaks, place
@@ -18,7 +19,7 @@ from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemErr
 from .gpu import devices, peaks
 from .gpu.bench import GpuBench, close_spares
 from .hosts import this_host
-from .problem import Problem, load_problem
+from .problem import Problem, files_sha256, load_problem
 from .report import Finding, Outcome, Report, StageResult, Status, WorkloadResult
 from .request import CandidateSource, EvaluationRequest
 from .stages import Evaluation, Skip, Stage, in_order
@@ -26,6 +27,8 @@ from .stages import Evaluation, Skip, Stage, in_order
 log = logging.getLogger(__name__)
 Progress = Callable[[str, str], None]
 _benches: dict[tuple[str, str, str], Bench | GpuBench] = {}
+_last: tuple[str, float] | None = None
+"""The sha256 of the problem that was evaluated last in this process, and when that ended."""
 FIRST_ON_BENCH = "correctness"
 _lock = threading.Lock()
 """One evaluation at a time in a process: the warm processes answer one question at a time."""
@@ -50,6 +53,14 @@ def evaluate(
         return report
 
 
+def since_last(problem_files: Mapping[str, str]) -> tuple[float, bool]:
+    """Seconds since this process evaluated anything, and whether it was that problem, whose processes are then warm."""
+    if _last is None:
+        return math.inf, False
+    sha256, ended = _last
+    return time.monotonic() - ended, sha256 == files_sha256(problem_files)
+
+
 def killed(report: Report) -> bool:
     """Whether the candidate ended by a SIGKILL. A host that lacks memory kills so, and so does whoever tidies up there: it is
     the candidate's doing where it ends so twice."""
@@ -57,6 +68,7 @@ def killed(report: Report) -> bool:
 
 
 def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Callable[[], bool], began: float) -> Report:
+    global _last
     problem: Problem | None = None
     stages: list[StageResult] = []
     evaluation: Evaluation | None = None
@@ -80,6 +92,8 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
         log.warning("no measurement: %s", error)
         outcome, summary = "infrastructure", str(error)
         _drop_benches()
+    finally:
+        _last = (files_sha256(request.problem_files), time.monotonic())
     return _report(request, problem, evaluation, stages, outcome, summary, time.monotonic() - began)
 
 

@@ -99,6 +99,28 @@ def environment(site: Path | None, broker: str | None) -> dict[str, str]:
     return found
 
 
+def prepare(wheels: Path, into: Path) -> None:
+    install(wheels, into)
+    bytecode()
+
+
+SLOW = ("torch", "triton", "sympy", "numpy")
+"""What every process of an evaluator imports."""
+
+
+def bytecode() -> None:
+    """Compile these where their folders hold no byte code: else each process compiles 1,500 files when it imports torch."""
+    specs = [importlib.util.find_spec(name) for name in SLOW]
+    folders = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    bare = [folder for folder in folders if not (folder / "__pycache__").is_dir()]
+    mine = [folder for folder in bare if os.access(folder, os.W_OK)]
+    if mine:
+        print(f"Compiling {', '.join(folder.name for folder in mine)}, once: no byte code lies there.", flush=True)
+        subprocess.run([sys.executable, "-m", "compileall", "-qq", "-j", "0", *map(str, mine)], check=False)
+    if others := [str(folder) for folder in bare if folder not in mine]:
+        print(f"Slower than it could be: no byte code in {', '.join(others)}; have it made by python -m compileall.")
+
+
 ASK = """
 from campaigns.harness.gpu.devices import by_kind
 for kind, gpus in by_kind().items():
@@ -131,6 +153,7 @@ def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str])
     if wheels is not None:
         site = site or Path(tempfile.mkdtemp(prefix="autoresearch-site-"))
         install(wheels, site)
+    bytecode()
     env = environment(site, broker)
     cards = {f"gpu.{kind}": found for kind, found in kinds(env).items()}
     queues = queues or list(cards)
@@ -167,7 +190,7 @@ def main(arguments: list[str] | None = None) -> int:
     two = commands.add_parser("install", help="unpack a folder of wheels")
     two.add_argument("folder", type=Path)
     two.add_argument("--into", type=Path, required=True, metavar="SITE")
-    two.set_defaults(run=lambda o: install(o.folder, o.into))
+    two.set_defaults(run=lambda o: prepare(o.folder, o.into))
     three = commands.add_parser("work", help="evaluate on this host")
     three.add_argument("--broker", required=True, metavar="URL", help="redis://HOST:PORT/0 of the product")
     three.add_argument("--wheels", type=Path, help="a folder of wheels; left out where all is installed")

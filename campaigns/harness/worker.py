@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import logging
+import math
 import os
 import threading
 import time
@@ -26,7 +27,7 @@ from celery import Celery
 from . import capturing
 from . import report as reports
 from .errors import Stopped
-from .evaluator import evaluate
+from .evaluator import evaluate, since_last
 from .hosts import host_name
 from .request import EvaluationRequest
 from .sandbox import die_with_parent
@@ -37,8 +38,12 @@ REDIS_URL = os.environ.get("REDIS_URL", "redis://localhost:6379/0")
 ALIVE_S = 10
 BEAT_S = 1.0
 KEEP_S = 24 * 3600
-PUT_OFF_S = 600.0
-"""How long a profile waits for a queue that is never empty."""
+QUIET_S, PUT_OFF_S = 3.0, 120.0
+"""A profile begins once its evaluator has had nothing to do for so long, or, where there is always something, when it has
+waited for so long: a campaign's reviewers want to see something before it ends."""
+OTHERS_QUIET_S, OTHERS_PUT_OFF_S = 120.0, 600.0
+"""The same where that evaluator's last evaluation was of another problem, whose warm processes the profile would end."""
+LOOK_S = 0.2
 
 app = Celery("campaigns.harness.worker")
 app.conf.update(
@@ -126,35 +131,67 @@ def capture_ticket(
 ) -> None:
     """Profile what was kept, one role and tool after the other, and say of each to the queue that imports it.
 
-    Whatever else waits in this queue comes first: the rest is asked for again, behind it. After ``PUT_OFF_S`` one profile is
-    taken all the same.
+    Whatever else comes into this queue goes first, also while a profile is being taken: what is left is asked for again,
+    behind it. Where something always comes, one profile is taken at a time (``PUT_OFF_S``).
     """
     die_with_parent()
     queue = task.request.delivery_info["routing_key"]
     since = put_off_since or time.time()
     parsed = msgspec.convert(request, EvaluationRequest)
     taken = {(role, tool) for role, tool in map(json.loads, broker().smembers(f"capture:{ticket}:taken"))}
+    others = Others(queue, parsed, since)
 
-    def put_off() -> bool:
-        if time.time() - since > PUT_OFF_S or not others_wait(queue):
-            return False
+    def put_off() -> None:
         app.send_task("capture", [ticket, request, roles, since], queue=queue)
-        return True
 
-    if put_off():
-        return
-    with Sign(ticket, "capture").shown(), contextlib.closing(capturing.capture(parsed, roles, taken=taken)) as traces:
-        for trace in traces:
-            with broker().pipeline() as pipeline:
-                pipeline.rpush(f"capture:{ticket}:traces", msgspec.msgpack.encode(trace))
-                pipeline.sadd(f"capture:{ticket}:taken", json.dumps([trace.role, trace.tool]))
-                for key in ("traces", "taken"):
-                    pipeline.expire(f"capture:{ticket}:{key}", KEEP_S)
-                pipeline.execute()
-            app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")
-            since = time.time()
-            if put_off():
-                return
+    with Sign(ticket, "capture").shown():
+        if not others.quiet():
+            return put_off()
+        try:
+            with contextlib.closing(capturing.capture(parsed, roles, others.waiting, taken)) as traces:
+                for trace in traces:
+                    with broker().pipeline() as pipeline:
+                        pipeline.rpush(f"capture:{ticket}:traces", msgspec.msgpack.encode(trace))
+                        pipeline.sadd(f"capture:{ticket}:taken", json.dumps([trace.role, trace.tool]))
+                        for key in ("traces", "taken"):
+                            pipeline.expire(f"capture:{ticket}:{key}", KEEP_S)
+                        pipeline.execute()
+                    app.send_task("campaigns.tasks.attach_profiles", [ticket], queue="profiles")
+                    others.since = since = time.time()
+                    if others.waiting():
+                        return put_off()
+        except Stopped:
+            put_off()
+
+
+class Others:
+    """What else there is to do in a queue, for a profile that lets it go first: it waits ``since`` then (seconds of the epoch)."""
+
+    def __init__(self, queue: str, request: EvaluationRequest, since: float) -> None:
+        self.queue, self.since = queue, since
+        self.idle_s, same = since_last(request.problem_files)
+        warm = same or self.idle_s == math.inf
+        self.quiet_s, self.put_off_s = (QUIET_S, PUT_OFF_S) if warm else (OTHERS_QUIET_S, OTHERS_PUT_OFF_S)
+        self.began = time.monotonic()
+        self.looked, self.found = 0.0, False
+
+    def waiting(self) -> bool:
+        """Asked many times a second, it looks a few times."""
+        if time.time() - self.since > self.put_off_s:
+            return False
+        if time.monotonic() - self.looked > LOOK_S:
+            self.looked, self.found = time.monotonic(), others_wait(self.queue)
+        return self.found
+
+    def quiet(self) -> bool:
+        """Wait until the evaluator has been idle for a while, or this has waited too long; False once something else comes."""
+        while time.time() - self.since <= self.put_off_s:
+            if self.waiting():
+                return False
+            if self.idle_s + time.monotonic() - self.began > self.quiet_s:
+                break
+            time.sleep(LOOK_S)
+        return True
 
 
 def others_wait(queue: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import time
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ import pytest
 from campaigns import captures, conclusion, dispatch, progress
 from campaigns.harness import worker
 from campaigns.harness.capturing import Trace
+from campaigns.harness.errors import Stopped
 from campaigns.harness.inside.trace import MEASURED
 from campaigns.models import Attempt, AttemptProfile, Phase
 from profiling import importing
@@ -155,10 +157,18 @@ def test_profiles_let_evaluations_go_first_and_are_taken_one_by_one(kept, at_bro
     monkeypatch.setattr(worker, "die_with_parent", lambda: None)
     asked: list[tuple[str, str]] = []
 
-    def capture(request, roles, taken):
+    def capture(request, roles, should_stop, taken):
         for role in roles:
             if (role, "torch") not in taken:
                 asked.append((role, "torch"))
+                if comes:  # in the middle of it
+                    comes.clear()
+                    assert progress.send_out(
+                        make_attempt(kept.campaign, phase=Phase.READY, files=kept.campaign.start_files)
+                    )
+                    time.sleep(2 * worker.LOOK_S)
+                if should_stop():
+                    raise Stopped
                 yield trace(role, 0 if role == "candidate" else 7)
 
     monkeypatch.setattr(worker.capturing, "capture", capture)
@@ -171,16 +181,19 @@ def test_profiles_let_evaluations_go_first_and_are_taken_one_by_one(kept, at_bro
         worker.capture_ticket.run(ticket, body, roles, *more)
         worker.capture_ticket.pop_request()
 
-    waiting = True
+    waiting, comes = True, []
     deliver()
     assert asked == []  # put off, behind the evaluation
     assert [b'"task": "capture"' in m for m in reversed(at_broker.lrange(queue, 0, -1))] == [False, True]
     deliver(1.0)  # for too long: one is taken
     assert asked == [("candidate", "torch")]
     assert at_broker.llen(queue) == 2
-    waiting = False
+    waiting, comes = False, [True]
     deliver()
     assert asked == [("candidate", "torch"), ("baseline", "torch")]
+    assert at_broker.llen(queue) == 2  # given up for the evaluation that came, and asked for again
+    deliver()
+    assert asked == [("candidate", "torch"), ("baseline", "torch"), ("baseline", "torch")]
     assert at_broker.llen(queue) == 0
     captures.attach(kept.ticket)
     assert {side.word for side in captures.pair(kept).sides} == {"waiting for import"}

@@ -100,8 +100,8 @@ class Beside:
         while (number := self._next()) is not None:
             say(number)
             workload = self.ordered[number]
-            check = GpuCheck(self.evaluation, runner, workload)
             try:
+                check = GpuCheck(self.evaluation, runner, workload)
                 with self.one_large if check.large else contextlib.nullcontext():
                     check.all()
             except BaseException as error:

@@ -24,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 CANDIDATES = HERE.parent / "candidates"
 AGENT = "sizes by chance"
+PROFILE_S = 15.0
+"""Kept at a campaign's end for the traces of what was kept."""
 SHARE_S = 38.0
 """A first evaluation of a problem, with its baseline compiled and a confirmation, takes about that."""
 
@@ -53,9 +55,6 @@ def main() -> None:
     parser.add_argument("--hardware", default="", help="the queue's kind; the first GPU here when left out")
     parser.add_argument("--backend", default="triton")
     parser.add_argument("--scenario", default="toy_deepseek", help="empty: none is measured")
-    parser.add_argument(
-        "--base", action="append", default=[], help="of the scenario: eager, compile; both when left out"
-    )
     parser.add_argument("--stack-seconds", type=float, default=75.0, help="kept for the scenario at the end")
     parser.add_argument("--only", action="append", default=[], metavar="PROBLEM[:BACKEND]")
     parser.add_argument(
@@ -131,7 +130,7 @@ class Run:
         )
         for title, source in self.offers(problem, campaign):
             campaign.refresh_from_db()
-            if campaign.is_ended or time.monotonic() > until - 5:
+            if campaign.is_ended or time.monotonic() > until - PROFILE_S:
                 break
             try:
                 new_one = submit.Submission(files=source.files, title=title, backend=source.backend)
@@ -140,9 +139,9 @@ class Run:
                 print(f"  not taken: {refusal}", flush=True)
                 continue
             dispatch.advance(campaign.pk)
-            if not self.judged(attempt, until):
+            if not self.judged(attempt, until - PROFILE_S):
                 break
-        self.end(campaign, time.monotonic() - began)
+        self.end(campaign, time.monotonic() - began, until)
 
     def offers(self, problem: str, campaign: Any) -> Any:
         """The folder's candidates, then the incumbent with one or two parameters changed."""
@@ -192,7 +191,7 @@ class Run:
         print(f"  {attempt.number:>3} not judged in time: {attempt.title[:80]}", flush=True)
         return False
 
-    def end(self, campaign: Any, seconds: float) -> None:
+    def end(self, campaign: Any, seconds: float, until: float) -> None:
         from campaigns import actions
 
         campaign.refresh_from_db()
@@ -200,6 +199,8 @@ class Run:
             actions.stop(campaign, self.person)
         campaign.refresh_from_db()
         best = campaign.best()
+        if best is not None:
+            self.profiled(best, until)
         row: dict[str, Any] = {
             "problem": campaign.problem,
             "campaign": campaign.pk,
@@ -208,6 +209,7 @@ class Run:
             "baseline": campaign.baseline,
             "seconds": round(seconds, 1),
             "tally": campaign.tally(),
+            "attempts_per_hour": self.pace(campaign),
             "speedup": best.speedup if best else None,
             "band": best.band if best else None,
             "title": best.title if best else "",
@@ -229,30 +231,48 @@ class Run:
                 )
             )
 
+    def pace(self, campaign: Any) -> float | None:
+        """Attempts an hour after the first, which compiles the baseline; None below three verdicts."""
+        judged = sorted(campaign.attempts.exclude(judged_at=None).values_list("judged_at", flat=True))
+        if len(judged) < 3:
+            return None
+        pace = (len(judged) - 1) / (judged[-1] - judged[0]).total_seconds() * 3600
+        print(f"      {len(judged)} verdicts, {pace:.0f} an hour after the first", flush=True)
+        return round(pace, 1)
+
+    def profiled(self, attempt: Any, until: float) -> None:
+        """Wait for the traces of a keep and of its baseline, while its processes are warm."""
+        while time.monotonic() < until and attempt.profiles.filter(tool="torch", profile=None, problem="").exists():
+            self.stack.check()
+            time.sleep(0.2)
+
     def scenario(self) -> None:
-        """The step with what was approved, as ``manage.py measure_stack`` measures it."""
+        """The step with what was approved, asked for as the Stack page does."""
         import msgspec
 
-        from campaigns.harness.errors import Infrastructure, ProblemError
+        from campaigns.actions.errors import ActionError
         from campaigns.management.commands.measure_stack import table
-        from campaigns.scenarios import catalogue, stacking
-        from campaigns.scenarios.measure import measure
+        from campaigns.models import StackState
+        from campaigns.scenarios import stacking
+        from campaigns.scenarios.request import decode
 
-        left = self.deadline - time.monotonic()
-        if left < 20 or not self.options.scenario:
+        if not self.options.scenario or self.deadline - time.monotonic() < 20:
             return
+        began = time.monotonic()
         try:
-            request, _, others = stacking.request_for(catalogue.find(self.options.scenario))
-            bases = tuple(self.options.base) or request.bases
-            report = measure(msgspec.structs.replace(request, time_limit_s=left - 5, bases=bases), self.said)
-        except (Infrastructure, ProblemError) as error:
+            row = stacking.ask(self.options.scenario, self.person)
+        except ActionError as error:
             print(f"{self.options.scenario}: {error}", flush=True)
             return
-        print("\n" + table(report, others), flush=True)
-        (self.options.out / "stack.json").write_bytes(msgspec.json.encode(report))
-
-    def said(self, stage: str, detail: str) -> None:
-        print(f"  {self.options.scenario}: {stage}: {detail}", flush=True)
+        while row.state == StackState.WAITING and time.monotonic() < self.deadline:
+            self.stack.check()
+            time.sleep(0.2)
+            row.refresh_from_db()
+        print(f"\n{self.options.scenario}: {row.state} after {time.monotonic() - began:.0f} s {row.error}", flush=True)
+        if row.state == StackState.DONE:
+            report = decode(row.report.encode())
+            print(table(report, row.not_here), flush=True)
+            (self.options.out / "stack.json").write_bytes(msgspec.json.encode(report))
 
     def write(self) -> None:
         """The table so far, and every campaign that has ended as an archive, all in one file."""
