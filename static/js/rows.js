@@ -1,12 +1,19 @@
 /** Rows of attempts: they grow in place to show the change, and take what the socket brings. */
 
+/** As many columns as are shown: one more would be made up, and take its width from the others. */
+const span = (row) => [...row.closest("table").tHead.rows[0].cells].filter((cell) => cell.checkVisibility()).length;
+
+addEventListener("resize", () => {
+  for (const cell of document.querySelectorAll("tr.more > td")) cell.colSpan = span(cell);
+});
+
 const open = async (row, button) => {
   button.setAttribute("aria-expanded", "true");
   button.textContent = "▾";
   const more = document.createElement("tr");
   more.className = "more";
   const cell = more.insertCell();
-  cell.colSpan = 9;
+  cell.colSpan = row.isConnected ? span(row) : 9;
   cell.textContent = "…";
   row.querySelector("tr.more")?.remove();
   row.append(more);
