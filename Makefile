@@ -14,7 +14,7 @@ up: install            ## start everything; prints one link
 
 test: install lint types   ## what CI runs
 	$(PY) manage.py makemigrations --check --dry-run
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 3
 
 lint: install
 	$(VENV)/bin/ruff check .

@@ -34,35 +34,53 @@ MEASURING = (
     *(f"tests/harness/test_{name}" for name in ("peaks", "ranges", "timing")),
     *(f"tests/harness/test_redteam.py::test_{name}" for name in ("a_timed_cheat", "an_honest_twin")),
     *("tests/scenarios/test_measure", "tests/scenarios/test_worker"),
+)
+"""These measure time and little else. Evaluations that only ask whether a candidate is right may run beside them."""
+CAMPAIGNS = (
     *("tests/agents/test_system", "tests/api/test_whole_campaign"),
     *("tests/browser/test_main_job", "tests/system/test_killed_workers.py::test_a_killed_evaluator"),
 )
-"""These measure time, or wait for what does. Evaluations that only ask whether a candidate is right may run beside them."""
+"""These have whole products measure. While one measures the others wait for its core, as several evaluators of a host do."""
+PRODUCT = (
+    *("tests/browser/", "tests/intake/test_in_", "tests/system/test_socket", "tests/system/test_up"),
+    "tests/system/test_killed",  # last: what it kills would still be starting when the next one asks
+)
+SITE = (
+    *(f"tests/pages/test_{name}" for name in ("accessibility", "in_browser", "hostile_in_browser", "stack_in_browser")),
+)
+WEB = ("tests/api/test_hostile", "tests/api/test_mcp", "tests/api/test_server")
+TOGETHER = {"measuring": MEASURING, "campaigns": CAMPAIGNS, "product": PRODUCT, "site": SITE, "web": WEB}
+"""Tests that go to one process, by the first that names them, in the order of their names; and these come before all others. A
+product, a site of pages and a web process are started once for all that share them."""
 PARTS = ("agents", "api", "browser", "harness", "intake", "pages", "scenarios", "system")
-RETRIED = (*MEASURING, *(f"tests/{part}/" for part in PARTS))
+RETRIED = (*MEASURING, *CAMPAIGNS, *(f"tests/{part}/" for part in PARTS))
 """These start whole products, browsers and sandboxes: on a machine that others share, one of thousands may be starved. Such a
 test is given two more tries, which the summary shows as "rerun"; a fault fails every time."""
-SHARED = ("product", "site", "web")
-"""What is started once for all files of tests that use it. Those files follow each other, and come before the others: the last
-ones are then small, and the two workers end together."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.option.loadscopereorder = False  # files go to the workers in the order of ``pytest_collection_modifyitems``
 
 
+def together(nodeid: str) -> str:
+    """What of ``TOGETHER`` a test belongs to, or nothing."""
+    return next((name for name, starts in TOGETHER.items() if nodeid.startswith(starts)), "")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    wanted: dict[Path, set[str]] = {}
+    """Who stays together first, then files with slow tests: the last ones are small, and all processes end at once."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
     for item in items:
-        wanted.setdefault(item.path, set()).update(getattr(item, "fixturenames", ()))
         if item.nodeid.startswith(RETRIED):
             item.add_marker(pytest.mark.flaky(reruns=2))
 
-    def place(item: pytest.Item) -> tuple[bool, ...]:
-        uses = [name in wanted[item.path] for name in SHARED]
-        if item.nodeid.startswith(MEASURING):  # what was started would idle beside the tests that need no product
-            return (False, *uses)
-        return (True, *(not use for use in uses))
+    def place(item: pytest.Item) -> tuple[int, int]:
+        if not (name := together(item.nodeid)):
+            return (len(TOGETHER), item.path not in slow)
+        return (
+            list(TOGETHER).index(name),
+            next(i for i, start in enumerate(TOGETHER[name]) if item.nodeid.startswith(start)),
+        )
 
     items.sort(key=place)
 
@@ -72,16 +90,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return argname if isinstance(val, bytes) else None
 
 
-class OneMeasures(LoadScopeScheduling):
-    """With ``-n``: one file's tests stay together, for what its fixtures share, and all files that measure go to one worker,
-    so that no two tests measure at once. The rest runs beside them."""
+class InRooms(LoadScopeScheduling):
+    """With ``-n``: one file's tests stay in one process, for what its fixtures share, and so do those of ``TOGETHER``."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "measuring" if nodeid.startswith(MEASURING) else nodeid.split("::", 1)[0]
+        return together(nodeid) or nodeid.split("::", 1)[0]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneMeasures:
-    return OneMeasures(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> InRooms:
+    return InRooms(config, log)
 
 
 CHROMIUM = Path(
