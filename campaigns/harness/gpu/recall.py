@@ -73,10 +73,13 @@ class Recall:
         return {who: [round(gain, 4) for gain in gains] for who, gains in self.gains.items()}
 
 
-def look_for_memory(session: GpuSession) -> dict[str, dict[str, Any]]:
-    """What the candidate gains from seen values, by workload; a finding where that is beyond doubt."""
+def look_for_memory(session: GpuSession, faster: bool) -> dict[str, dict[str, Any]]:
+    """What the candidate gains from seen values, by workload; a finding where that is beyond doubt.
+
+    ``faster``: over all workloads it gains beyond the noise.
+    """
     found = {}
-    for lane in chosen(session):
+    for lane in chosen(session, faster):
         recall = Recall()
         for _ in range(REPEATS):
             measure(session, lane, recall)
@@ -89,18 +92,23 @@ def look_for_memory(session: GpuSession) -> dict[str, dict[str, Any]]:
     return found
 
 
-def chosen(session: GpuSession) -> list[Lane]:
-    """Where it seems faster than the incumbent (or the baseline), the largest gains first, and one more by lot."""
+def chosen(session: GpuSession, faster: bool) -> list[Lane]:
+    """Where it seems faster than the incumbent (or the baseline), the largest gains first, and one more by lot.
+
+    One that is not ``faster`` as a whole may be kept for a part: then those that are faster beyond their interval count, for
+    the others gain nothing from what they remember. Such a look costs as much as the timing itself.
+    """
     if CANDIDATE not in session.runners:
         return []
     against = session.incumbents or [who for who in (BASELINE,) if who in session.runners]
     if not against:
         return []
     gains = {lane.workload.name: centre_of(lane.log_ratios(against, CANDIDATE)) for lane in session.lanes}
-    faster = [lane for lane in session.lanes if gains[lane.workload.name].hi > 0]
-    faster.sort(key=lambda lane: -gains[lane.workload.name].centre)
-    rest = faster[LANES:]
-    return faster[:LANES] + ([session.random.choice(rest)] if rest else [])
+    seeming = [lane for lane in session.lanes if gains[lane.workload.name].hi > 0]
+    seeming.sort(key=lambda lane: -gains[lane.workload.name].centre)
+    first = [lane for lane in seeming if faster or gains[lane.workload.name].lo > 0][:LANES]
+    rest = [lane for lane in seeming if lane not in first]
+    return first + ([session.random.choice(rest)] if rest else [])
 
 
 def measure(session: GpuSession, lane: Lane, recall: Recall) -> None:

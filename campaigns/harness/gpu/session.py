@@ -85,7 +85,9 @@ class GpuSession:
         outcome = self.rounds()
         self.seconds["rounds"] = time.monotonic() - began - self.seconds["preparing"]
         if outcome.stopped != CLEARLY_SLOWER:
-            self.recall = look_for_memory(self)
+            over = outcome.over_incumbent
+            faster = over is None or clears(over, outcome.noise, floor=MIN_NOISE_GPU)
+            self.recall = look_for_memory(self, faster)
         self.seconds["all"] = time.monotonic() - began
         self.look_at_clocks()
         return outcome

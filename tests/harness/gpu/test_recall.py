@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from random import Random
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from campaigns.harness.gpu.recall import MORE, REPEATS, Recall
+from campaigns.harness.gpu.lane import Lane
+from campaigns.harness.gpu.recall import MORE, REPEATS, Recall, chosen
+from campaigns.harness.problem import Workload
 from campaigns.harness.session import CANDIDATE, INCUMBENT, SECOND
+
+
+def workload(name: str) -> Workload:
+    return Workload(name=name, axes={"n": 1}, device="cuda")
 
 
 def flagged(random: np.random.Generator, sd: float, gain: float = 0.0, common: float = 0.0, wild: float = 0.05) -> bool:
@@ -48,3 +57,19 @@ def test_without_a_second_process_the_baseline_is_the_control():
         recall.add({"baseline": 1.3e6, CANDIDATE: 1.3e6}, {"baseline": 1.0e6, CANDIDATE: 1.0e6})
     assert not recall.suspicious()
     assert recall.controls == ["baseline"]
+
+
+@pytest.mark.parametrize(("faster", "looked_at"), [(True, 3), (False, 2)])
+def test_where_it_is_faster_beyond_doubt_is_looked_at_and_one_more_by_lot(faster: bool, looked_at: int):
+    random = np.random.default_rng(5)
+    lanes = [Lane(workload(name), [], True) for name in ("fast", "alike", "alike too", "slow")]
+    for lane, gain in zip(lanes, (0.1, 0.004, 0.004, -0.2), strict=True):
+        for who, log in ((INCUMBENT, 0.0), (SECOND, 0.0), (CANDIDATE, -gain)):
+            lane.times[who] = list(1e4 * np.exp(log + 0.02 * random.standard_normal(8)))
+    session = SimpleNamespace(lanes=lanes, runners={CANDIDATE: None}, incumbents=[INCUMBENT, SECOND], random=Random(1))
+
+    found = [lane.workload.name for lane in chosen(session, faster)]
+
+    assert found[0] == "fast"
+    assert len(found) == looked_at
+    assert "slow" not in found
