@@ -53,7 +53,8 @@ function speed(data, pixels) {
   const axis = data.log
     ? { ...apart(data.bars, xs, span, pixels), tickangle: 0, title: { text: `${plain(data.axis)} (log scale)` }, range: [xs[0] - 0.7, xs.at(-1) + 0.7] }
     : { title: { text: "workload" }, type: "category", tickangle: -30, automargin: true };
-  const top = Math.max(1.1, ...data.bars.map((bar) => bar.hi ?? bar.s));
+  const tallest = Math.max(1.1, ...data.bars.map((bar) => bar.s)); // one disturbed round may widen an interval tenfold
+  const top = Math.min(2 * tallest, Math.max(tallest, ...data.bars.map((bar) => bar.hi ?? bar.s)));
   return {
     traces: traces(data, x),
     layout: layout(`Speed-up over ${plain(data.baseline)}, by ${plain(data.axis)}`, {
