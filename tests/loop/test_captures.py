@@ -155,6 +155,8 @@ def test_profiles_let_evaluations_go_first_and_are_taken_one_by_one(kept, at_bro
     monkeypatch.setattr(worker, "broker", lambda: at_broker)
     monkeypatch.setattr(worker.app, "send_task", dispatch.app.send_task)
     monkeypatch.setattr(worker, "die_with_parent", lambda: None)
+    for quiet in ("QUIET_S", "OTHERS_QUIET_S"):  # whatever was evaluated in this process before
+        monkeypatch.setattr(worker, quiet, 0.0)
     asked: list[tuple[str, str]] = []
 
     def capture(request, roles, should_stop, taken):
