@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..channel import Channel
+from ..channel import ASK_SPIN_NS, Channel
 from ..errors import forged
 from ..processes import cpu_clock
 
@@ -19,7 +19,7 @@ class Clocks(NamedTuple):
 
 
 class GpuChannel(Channel):
-    spin_ns = 50_000
+    spin_ns = ASK_SPIN_NS
     """Several threads wait at the same time while kernels compile, each for a process of its own: spinning, they would take
     the interpreter's lock from each other. What is timed is still waited for without sleeping."""
 
