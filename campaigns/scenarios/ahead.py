@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from campaigns.harness import cores
 from campaigns.harness.gpu.runner import GpuRunner
 
 from .variants import Variant
@@ -25,7 +25,7 @@ class Ahead:
 
     def __init__(self, begin: Callable[[Variant], GpuRunner]) -> None:
         self.begin = begin
-        self.pool = ThreadPoolExecutor(min(MOST, os.cpu_count() or MOST), "stack")
+        self.pool = ThreadPoolExecutor(min(MOST, cores.count()), "stack")
         self.coming: dict[Key, Future[GpuRunner]] = {}
 
     def ask(self, variants: Iterable[Variant]) -> None:

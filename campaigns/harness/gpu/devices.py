@@ -17,6 +17,7 @@ from typing import Any
 
 from billiard.process import current_process
 
+from .. import cores
 from ..errors import Infrastructure, Stopped
 
 CONTROL_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
@@ -140,9 +141,15 @@ def driver_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(holds))
 
 
+def cores_of(gpu: Gpu) -> set[int]:
+    """Its share of the cores, by all GPUs of the host: whoever uses the others is not asked."""
+    host = _all()
+    return cores.share(host.index(gpu), len(host)) if gpu in host else cores.share(0, 1)
+
+
 @contextlib.contextmanager
 def reserved(should_stop: Callable[[], bool], limit_s: float) -> Iterator[Gpu]:
-    """A GPU of one's own while the block runs: a lock file keeps evaluations of other processes waiting.
+    """A GPU of one's own while the block runs, and a share of the cores: a lock file keeps evaluations of other processes waiting.
 
     Each process of a worker's pool looks at another GPU first, so that what it keeps warm stays on one of them.
     """
@@ -156,7 +163,8 @@ def reserved(should_stop: Callable[[], bool], limit_s: float) -> Iterator[Gpu]:
             fd = _locked(gpu)
             if fd is not None:
                 try:
-                    yield gpu
+                    with cores.kept_to(cores_of(gpu)):
+                        yield gpu
                 finally:
                     os.close(fd)
                 return

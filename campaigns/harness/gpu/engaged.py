@@ -14,6 +14,7 @@ from . import kernels
 from .bench import GpuBench
 from .runner import COMPILE_LIMIT_S, GpuRunner
 
+LOOKS = 2
 Start = Callable[[str, CandidateSource, Built], GpuRunner]
 
 
@@ -56,11 +57,15 @@ class Engaged:
         return slot
 
     def _profile(self) -> None:
-        """One slot for each workload, called once, which compiles; then once more under the profiler."""
+        """One slot for each workload, called once, which compiles; then once more under the profiler. Where that saw nothing
+        at all of a call, as when records are lost, it looks again."""
         try:
             self.profiling.load()
             calls = [self._call_once(self.profiling, workload) for workload in self.workloads]
-            self.profiled = unpacked(calls, self.profiling.ask("profile", COMPILE_LIMIT_S, calls=calls))
+            for _ in range(LOOKS):
+                self.profiled = unpacked(calls, self.profiling.ask("profile", COMPILE_LIMIT_S, calls=calls))
+                if self.bench.gpu.device != "cuda" or all(call["kernels"] for call in self.profiled):
+                    break
         except BaseException as error:
             self.failure = error
 

@@ -1,4 +1,4 @@
-"""Processes started ahead of time: each in a fresh sandbox, torch and triton imported, the GPU not yet touched.
+"""Processes started ahead of time: each in a fresh sandbox, torch and triton imported, a context on the GPU if there is room.
 
 A candidate gets one of them, and nobody after it: a fault on the GPU ends with the process that made it.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from .. import cores
 from ..sandbox import MIB, Limits, Spec
 from .channel import GpuChannel
 from .devices import Gpu, driver_folders
@@ -29,15 +30,24 @@ those still importing stand still while others are timed. With ten, evaluations 
 def kept() -> int:
     """How many wait on this host: half a gigabyte each, of an eighth of the memory."""
     memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(4, min(MOST_KEPT, os.cpu_count() or 4, memory_bytes // MEMORY_EACH_BYTES))
+    return max(4, min(MOST_KEPT, cores.count(), memory_bytes // MEMORY_EACH_BYTES))
+
+
+CONTEXT_BYTES, CONTEXTS_SHARE = 768 << 20, 1 / 8
+"""Of the GPU's memory: a context, torch's handles and what empties the second-level cache; all that wait may hold that share.
+
+Eight processes that open theirs at once take 1.4 s, and the driver opens one after the other."""
 
 
 SYSTEM_PATHS = ("/sys/bus/pci", "/sys/devices/system/node", "/sbin")
 """What the driver reads to know its GPU, and what Triton asks where the driver's library is."""
 
 
-def spec(gpu: Gpu) -> Spec:
-    """The sandbox of every process on the GPU: this GPU's device files, the driver, a C compiler for Triton's stubs."""
+def spec(gpu: Gpu, opened: bool = False) -> Spec:
+    """The sandbox of every process on the GPU: this GPU's device files, the driver, a C compiler for Triton's stubs.
+
+    ``opened``: it opens the GPU while it waits.
+    """
     environment = {"TRITON_CACHE_DIR": "/tmp/triton", "CUDA_CACHE_PATH": "/tmp/cuda", "CUDA_MODULE_LOADING": "LAZY"}
     if folders := driver_folders():
         environment["LD_LIBRARY_PATH"] = ":".join(folders)
@@ -52,7 +62,7 @@ def spec(gpu: Gpu) -> Spec:
         limits=LIMITS,
         packages=True,
         compiler=True,
-        config={"device": gpu.device, "capability": gpu.capability},
+        config={"device": gpu.device, "capability": gpu.capability, "opened": opened},
         devices=gpu.nodes,
         binds=(*driver_folders(), *SYSTEM_PATHS) if gpu.device == "cuda" else (),
         environment=environment,
@@ -64,6 +74,7 @@ class Spares:
 
     def __init__(self, gpu: Gpu, count: int | None = None) -> None:
         self.gpu, self.kept = gpu, kept() if count is None else count
+        self.opened = self.kept * CONTEXT_BYTES <= gpu.memory_bytes * CONTEXTS_SHARE
         self.waiting: list[GpuChannel] = []
         self.lock = threading.Lock()
         """Stacks take theirs from several threads."""
@@ -71,14 +82,17 @@ class Spares:
     def fill(self, count: int = FIRST) -> None:
         """Start some, to that many; the rest come as these are taken, for all at once would hinder each other."""
         while len(self.waiting) < min(self.kept, count):
-            self.waiting.append(GpuChannel(spec(self.gpu)))
+            self.waiting.append(self._start())
+
+    def _start(self) -> GpuChannel:
+        return GpuChannel(spec(self.gpu, self.opened))
 
     def take(self, should_stop: Callable[[], bool], limit_s: float = START_LIMIT_S) -> GpuChannel:
         """The one that has waited longest, ready. Two start in its place at once, up to what is kept: whoever takes several in
         turn would else wait for the start of each."""
         with self.lock:
             self.waiting = [channel for channel in self.waiting if not channel.exited()]
-            channel = self.waiting.pop(0) if self.waiting else GpuChannel(spec(self.gpu))
+            channel = self.waiting.pop(0) if self.waiting else self._start()
             self.fill(len(self.waiting) + 2)
         channel.should_stop = should_stop
         channel.wait_ready(limit_s)

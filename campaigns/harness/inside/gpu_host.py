@@ -1,6 +1,6 @@
 """A process that has imported torch and triton and waits to be told what to be: 6 s of import are then over.
 
-It has not touched the GPU before. It is told once; for the next candidate there is another process.
+It is told once; for the next candidate there is another process.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ ADVICE = (
 
 def main(config: dict[str, Any]) -> None:
     link = Link(config["fd"])
+    device: Any = None
     try:
         import torch
 
@@ -40,6 +41,9 @@ def main(config: dict[str, Any]) -> None:
                 from .gpu_warm import warm
 
                 warm(config["capability"])
+        if config.get("opened"):
+            with contextlib.suppress(Exception):  # tried again, and told, once there is somebody to tell
+                device = open_device(config["device"])
     except BaseException as error:
         link.reply({"id": config["hello"], **describe(error)})
         return
@@ -49,7 +53,8 @@ def main(config: dict[str, Any]) -> None:
         message, fds = link.receive()
         try:
             if message["do"] == "become":
-                role, answer = become(config, link, message, fds)
+                device = device or open_device(config["device"])
+                role, answer = become(device, message, fds)
             elif message["do"] == "block":
                 answer = role.block(message, link)
             else:
@@ -66,9 +71,8 @@ def told(error: BaseException) -> dict[str, Any]:
     return {**answer, "error": "\n".join(line for line in lines if line.strip() and not line.startswith(ADVICE))}
 
 
-def become(config: dict[str, Any], link: Link, message: dict[str, Any], fds: list[int]) -> tuple[Any, dict[str, Any]]:
+def become(device: Any, message: dict[str, Any], fds: list[int]) -> tuple[Any, dict[str, Any]]:
     lay(message["files"], fds[0])
-    device = open_device(config["device"])
     if message.get("share"):
         device.limit_memory(message["share"])
     module = importlib.import_module(f"inside.{ROLES[message['role']]}")

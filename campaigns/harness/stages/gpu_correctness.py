@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import cores
 from ..accuracy import Comparison
 from ..errors import CandidateFailure, Infrastructure
 from ..gpu import precision
@@ -58,7 +58,7 @@ class GpuCorrectness:
 
 def processes() -> int:
     """In how many of its processes a candidate's workloads are checked: each compiles what it needs for itself."""
-    return max(1, min(PROCESSES, (os.cpu_count() or 1) // CORES_EACH))
+    return max(1, min(PROCESSES, cores.count() // CORES_EACH))
 
 
 class Beside:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
+import subprocess
 import sys
 
 import pytest
 
-from campaigns.harness import kept_peaks
+from campaigns.harness import cores, kept_peaks
 from campaigns.harness.backends import get
 from campaigns.harness.errors import CandidateError, CandidateFailure
 from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
@@ -104,6 +106,29 @@ def test_a_profile_of_many_kernels_with_long_names_is_one_message_and_loses_no_t
     assert (rest["calls"], rest["streams"]) == (2 * 104, [0, 1, 2, 7])
     with pytest.raises(CandidateFailure, match="answered"):
         unpacked(["a"], {"names": [], "calls": [[[3, 1, 1.0, []]]]})
+
+
+def test_a_kernel_belongs_to_its_call_though_the_clocks_disagree():
+    began = {i: i * 5_000_000 for i in range(3)}  # the pause before each, and 1 ms of the call
+    for late_ns in (-1_500_000, 0, 1_500_000):
+        assert [gpu_profile.call_of(begin + 20_000 + late_ns, began) for begin in began.values()] == [0, 1, 2]
+    assert gpu_profile.call_of(-10_000_000, began) == 0  # nothing that ran is left out
+
+
+def test_each_gpu_has_cores_of_its_own_and_whoever_starts_there_keeps_to_them(monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(cores.os, "sched_getaffinity", lambda pid: set(range(4, 38)))
+        shares = [cores.share(number, 3) for number in range(3)]
+        assert set.union(*shares) == set(range(4, 38))
+        assert sorted(map(len, shares)) == [11, 11, 12]
+        assert cores.share(1, 16) == set(range(4, 38))  # two cores each: too few to divide
+    before = os.sched_getaffinity(0)
+    with cores.kept_to({min(before)}):
+        child = subprocess.run(
+            [sys.executable, "-c", "import os; print(os.sched_getaffinity(0))"], stdout=subprocess.PIPE
+        )
+        assert (cores.count(), child.stdout.decode().strip()) == (1, str({min(before)}))
+    assert os.sched_getaffinity(0) == before
 
 
 def test_an_emptied_kernel_still_parses_and_does_nothing():
