@@ -63,7 +63,15 @@ class Recall:
         return max(abs(found.lo), abs(found.hi))
 
     def suspicious(self) -> bool:
-        return statistics.median(self.excess()) > MARGIN
+        """Whether more repetitions are worth their time: seen even over how far the controls usually differ from each other."""
+        return statistics.median(self.excess()) > MARGIN + self.usual()
+
+    def usual(self) -> float:
+        """How far two processes of the same code usually differ in a repetition; 0 with one control."""
+        if len(self.controls) < 2:
+            return 0.0
+        one, two = (self.gains[who] for who in self.controls)
+        return statistics.median(abs(a - b) for a, b in zip(one, two, strict=True))
 
     def certain(self, first: int = 0) -> bool:
         """Whether even the lower end of the gain is beyond the margin and beyond what chance makes."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..errors import CandidateFailure
 from ..gate import MIN_NOISE_GPU, clears
+from ..gpu.runner import GpuRunner
 from ..gpu.session import GpuSession
 from ..gpu.warming import dropped
 from ..problem import Workload
@@ -17,16 +18,23 @@ from .range import asked_of
 
 def measure(evaluation: Evaluation, stage: str, timed: list[Workload]) -> tuple[GpuSession, Outcome]:
     """A session over these workloads, with the processes that have been warmed for it."""
-    bench = evaluation.on_gpu
-    assert bench.baseline is not None
     runners = evaluation.warmed()
     try:
-        with bench.spares.still(), dropped([bench.baseline], timed):
-            session = GpuSession(evaluation, bench, {BASELINE: bench.baseline, **runners}, stage)
-            return session, session.run(timed)
+        return measure_with(evaluation, runners, stage, timed)
     finally:
         for runner in runners.values():
             evaluation.close_gpu(runner)
+
+
+def measure_with(
+    evaluation: Evaluation, runners: dict[str, GpuRunner], stage: str, timed: list[Workload]
+) -> tuple[GpuSession, Outcome]:
+    """A session over these workloads in those processes, which live on."""
+    bench = evaluation.on_gpu
+    assert bench.baseline is not None
+    with bench.spares.still(), dropped([bench.baseline], timed):
+        session = GpuSession(evaluation, bench, {BASELINE: bench.baseline, **runners}, stage)
+        return session, session.run(timed)
 
 
 class GpuTiming:

@@ -5,12 +5,13 @@ The boundary is found by bisection with a few more measured workloads; the confi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from typing import Any
 
 from .. import ranges
 from ..errors import CandidateFailure, Infrastructure
 from ..gate import MIN_NOISE, MIN_NOISE_GPU, clears, is_worse
+from ..gpu.runner import GpuRunner
 from ..problem import Workload
 from ..report import RangeWin, WorkloadResult
 from ..session import BASELINE, CANDIDATE, INCUMBENT, Outcome, Session
@@ -36,8 +37,9 @@ class RangeStage:
         self.left = PROBES
         self.probes: dict[str, bool | None] = {}
         bounds = {}
-        for side, winning, losing in (("hi", found.values[-1], found.above), ("lo", found.values[0], found.below)):
-            bounds[side] = winning if losing is None else self.bisect(evaluation, axis, winning, losing, floor)
+        with (OnGpu if evaluation.gpu else OnCpu)(evaluation) as self.place:
+            for side, winning, losing in (("hi", found.values[-1], found.above), ("lo", found.values[0], found.below)):
+                bounds[side] = winning if losing is None else self.bisect(evaluation, axis, winning, losing, floor)
         lo, hi = bounds["lo"], bounds["hi"]
         rows = ranges.inside(list(evaluation.results.values()), axis, lo, hi)
         evaluation.range = RangeWin(
@@ -55,7 +57,7 @@ class RangeStage:
         """The furthest value towards ``losing`` that was measured to win."""
         while self.left and (value := ranges.between(winning, losing)) is not None:
             self.left -= 1
-            row = probe(evaluation, axis, winning, value)
+            row = probe(evaluation, self.place, axis, winning, value)
             self.probes[str(value)] = None if row is None else ranges.wins(row, floor)
             if row is None:
                 break
@@ -77,7 +79,7 @@ def why_not(evaluation: Evaluation, axis: str | None, floor: float) -> None:
         raise Skip("it wins as a whole")
 
 
-def probe(evaluation: Evaluation, axis: str, like: int, value: int) -> WorkloadResult | None:
+def probe(evaluation: Evaluation, place: OnGpu | OnCpu, axis: str, like: int, value: int) -> WorkloadResult | None:
     """Check and time one more workload; None where the problem cannot make it, or the host could not measure it."""
     pattern = next(w for w in evaluation.workloads if w.timed and w.axes.get(axis) == nearest(evaluation, axis, like))
     workload = Workload(
@@ -86,9 +88,8 @@ def probe(evaluation: Evaluation, axis: str, like: int, value: int) -> WorkloadR
     )  # fmt: skip
     evaluation.progress("range", f"{axis} = {value}")
     try:
-        measure: Callable[[Evaluation, Workload], Outcome] = on_gpu if evaluation.gpu else on_cpu
         evaluation.results[workload.name] = WorkloadResult(name=workload.name, hidden=True, axes=workload.axes)
-        outcome = measure(evaluation, workload)
+        outcome = place.measure(workload)
     except Infrastructure:
         del evaluation.results[workload.name]
         return None
@@ -112,23 +113,48 @@ def nearest(evaluation: Evaluation, axis: str, value: int) -> int:
     return min(values, key=lambda v: max(v, value) / min(v, value))
 
 
-def on_cpu(evaluation: Evaluation, workload: Workload) -> Outcome:
-    assert evaluation.bench is not None
-    assert evaluation.candidate_runner is not None
-    check = WorkloadCheck(
-        evaluation, evaluation.bench, evaluation.candidate_runner, evaluation.bench.stand(workload, SLOTS)
-    )
-    check.draws()
-    evaluation.update(workload.name, error=check.worst.error, tolerance=check.tolerance)
-    return Session(evaluation, evaluation.bench, evaluation.candidate_runner, "range").run([workload])
+class OnCpu(contextlib.AbstractContextManager["OnCpu"]):
+    """Checked and timed in the candidate's process, which is there."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def measure(self, workload: Workload) -> Outcome:
+        evaluation = self.evaluation
+        assert evaluation.bench is not None
+        assert evaluation.candidate_runner is not None
+        check = WorkloadCheck(
+            evaluation, evaluation.bench, evaluation.candidate_runner, evaluation.bench.stand(workload, SLOTS)
+        )
+        check.draws()
+        evaluation.update(workload.name, error=check.worst.error, tolerance=check.tolerance)
+        return Session(evaluation, evaluation.bench, evaluation.candidate_runner, "range").run([workload])
 
 
-def on_gpu(evaluation: Evaluation, workload: Workload) -> Outcome:
-    """Its timed calls are checked against the reference, as all are."""
-    from .gpu_timing import measure
+class OnGpu(contextlib.AbstractContextManager["OnGpu"]):
+    """Timed in fresh processes, the same for all probes. Its timed calls are checked against the reference, as all are."""
 
-    evaluation.start_warming([workload])
-    return measure(evaluation, "range", [workload])[1]
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.runners: dict[str, GpuRunner] = {}
+
+    def __exit__(self, *error: object) -> None:
+        while self.runners:
+            self.evaluation.close_gpu(self.runners.popitem()[1])
+
+    def measure(self, workload: Workload) -> Outcome:
+        from .gpu_timing import measure_with
+
+        if not self.runners:
+            self.evaluation.start_warming([workload])
+            self.runners = self.evaluation.warmed()
+        outcome = measure_with(self.evaluation, self.runners, "range", [workload])[1]
+        for runner in self.runners.values():
+            runner.drop(workload)
+        return outcome
 
 
 def asked_of(evaluation: Evaluation) -> list[Workload]:
