@@ -38,7 +38,10 @@ def imported(trace: capturing.Trace, folder: Path) -> Trace:
     return Trace(Store(folder / "store"))
 
 
-def test_the_trace_of_a_rehearsal_holds_the_measured_calls(rehearsal: None, tmp_path: Path) -> None:
+def test_the_trace_of_a_rehearsal_holds_the_measured_calls(
+    rehearsal: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capturing, "installed", dict)
     (found,) = capturing.capture(request_for(HONEST), [capturing.CANDIDATE])
     holds_nothing_of_its_host(found)
     assert select(imported(found, tmp_path), MEASURED).occurrences == capturing.MEASURED_CALLS
@@ -70,7 +73,7 @@ def test_on_a_gpu_every_tool_that_is_installed_profiles_candidate_and_baseline(n
     )
     roles = [capturing.CANDIDATE, capturing.BASELINE]
     found = list(capturing.capture(request, roles))
-    assert [(t.role, t.tool) for t in found] == [(r, tool) for r in roles for tool in ("torch", *capture.installed())]
+    assert [(t.role, t.tool) for t in found] == [(r, tool) for tool in ("torch", *capture.installed()) for r in roles]
     for number, trace in enumerate(found):
         folder = tmp_path / str(number)
         folder.mkdir()

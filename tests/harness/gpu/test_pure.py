@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,11 +109,27 @@ def test_a_profile_of_many_kernels_with_long_names_is_one_message_and_loses_no_t
         unpacked(["a"], {"names": [], "calls": [[[3, 1, 1.0, []]]]})
 
 
-def test_a_kernel_belongs_to_its_call_though_the_clocks_disagree():
-    began = {i: i * 5_000_000 for i in range(3)}  # the pause before each, and 1 ms of the call
-    for late_ns in (-1_500_000, 0, 1_500_000):
-        assert [gpu_profile.call_of(begin + 20_000 + late_ns, began) for begin in began.values()] == [0, 1, 2]
-    assert gpu_profile.call_of(-10_000_000, began) == 0  # nothing that ran is left out
+def event(name: str, start_ns: int, number: int, device: str = "DeviceType.CPU") -> SimpleNamespace:
+    values = {
+        "name": name, "start_ns": start_ns, "duration_ns": 9_000, "correlation_id": number, "device_type": device,
+        "device_resource_id": 7,
+    }  # fmt: skip
+    return SimpleNamespace(**{key: lambda value=value: value for key, value in values.items()})
+
+
+@pytest.mark.parametrize("late_ns", [-30_000_000, -2_500_000, 0, 2_500_000, 30_000_000])
+def test_a_kernel_belongs_to_its_call_though_the_devices_clock_disagrees(late_ns: int):
+    events = [event("cudaMalloc", -8_000_000, 5)]
+    for call in range(3):
+        begin = call * 5_000_000  # the pause, and 1 ms of the call
+        events += [
+            event(f"{gpu_profile.MARK}{call}", begin, 0),
+            event("aten::mul", begin + 10_000, 1),  # numbered on its own
+            event("cuLaunchKernelEx", begin + 20_000, 10 * call + 11),
+            event("cudaDeviceSynchronize", begin + 30_000, 10 * call + 12),
+            event(f"kernel {call}", begin + 25_000 + late_ns, 10 * call + 11, "DeviceType.CUDA"),
+        ]
+    assert [list(row) for row in gpu_profile.by_call(events, 3)] == [["kernel 0"], ["kernel 1"], ["kernel 2"]]
 
 
 def test_each_gpu_has_cores_of_its_own_and_whoever_starts_there_keeps_to_them(monkeypatch: pytest.MonkeyPatch):
