@@ -14,6 +14,11 @@ from profiling.models import Region
 
 HARDWARE = RegexValidator(r"^[a-z0-9][a-z0-9._-]*\Z", "A kind is a short word such as cpu, h200 or rtx-4090.")
 
+NOTHING_TO_TURN = (
+    "The start kernel of this problem declares no numbers to turn, so the tuner would end at once. Choose a model or your "
+    "own agent, or declare some in the kernel (docs/problems.md, “Tunable parameters”)."
+)
+
 
 class NewCampaignForm(forms.Form):
     """What a person types. Whether it can run is checked by ``actions.create``; what is wrong stays as it was typed."""
@@ -59,6 +64,10 @@ class NewCampaignForm(forms.Form):
             and not default_model(cleaned)
         ):
             self.add_error("model", "Say which model: its name at the endpoint.")
+        if cleaned.get("agent") == "tuner" and choices.nothing_to_turn(
+            cleaned.get("problem", ""), cleaned.get("backend", "")
+        ):
+            self.add_error("agent", NOTHING_TO_TURN)
         return cleaned
 
     def as_new(self) -> NewCampaign:

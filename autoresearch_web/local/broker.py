@@ -35,6 +35,7 @@ def argv(socket_path: str, directory: str) -> list[str]:
         "dir": directory,
         "save": "",
         "appendonly": "no",
+        "loglevel": "warning",
     }
     return [find_server(), *(word for key, value in options.items() for word in (f"--{key}", value))]
 

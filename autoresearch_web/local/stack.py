@@ -105,7 +105,10 @@ class Stack:
             self._begin([service], 10)
         elif not broker.answers(settings.REDIS_URL, 5):
             raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
-        services = [self._worker("loop", "autoresearch_web", 2), self._worker("profiles", "autoresearch_web", 1)]
+        services = [self._worker("loop", "autoresearch_web", 2)]
+        services.append(
+            self._worker("profiles", "autoresearch_web", 2)
+        )  # an import beside a problem's check, which takes minutes
         services.append(self._worker("propose", "autoresearch_web", settings.MODEL_PROPOSALS_AT_ONCE, "--pool=threads"))
         services += self._evaluators()
         services.append(

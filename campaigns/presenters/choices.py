@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from django.conf import settings
@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from autoresearch_web.local.hardware import local_kinds
 from campaigns import catalog
-from campaigns.harness.candidate import starts
+from campaigns.harness.candidate import starts, tunables
+from campaigns.harness.errors import CandidateError
 from campaigns.harness.problem import Problem, ProblemError, load_problem, read_folder
+from campaigns.harness.request import CandidateSource
 from campaigns.models import Campaign, EvaluatorHost
 from campaigns.models.evaluator_host import SILENT_AFTER
 from campaigns.proposers import registry
@@ -63,6 +65,18 @@ def from_problem(found: Problem) -> ProblemChoice:
         visible=len(found.workloads) - hidden,
         hidden=hidden,
     )
+
+
+def nothing_to_turn(name: str, backend: str) -> bool:
+    """Whether the kernel that a campaign begins from declares no parameter, so that the tuner would end at once."""
+    try:
+        files = read_folder(catalog.find(name))
+        found = load_problem(files)
+        language = starts(found)[backend]
+        start = found.start[language]
+        return not tunables(CandidateSource(backend=language, files={PurePosixPath(start).name: files[start]}))
+    except (ProblemError, CandidateError, OSError, KeyError):
+        return False  # said by whoever creates it
 
 
 def agents() -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ class Origin:
 
     @property
     def whose(self) -> str:
-        return " and ".join(self.people)
+        return " and ".join(f"“{name}”" for name in self.people)
 
 
 def origin_of(campaign: Campaign) -> Origin | None:

@@ -40,7 +40,7 @@ class ModelOptions:
             raise ProposerError(f"Unknown option {unknown[0]!r}. There are: {', '.join(KNOWN)}.")
         model = str(options.get("model") or os.environ.get(f"{protocol.upper()}_MODEL", "")).strip()
         if not model or len(model) > 200 or not model.isprintable():
-            raise ProposerError(f"The {protocol} agent wants the option `model`: the model's name at its endpoint.")
+            raise ProposerError("Say which model: its name at the endpoint (the option `model`).")
         request = options.get("request") or {}
         if not isinstance(request, Mapping) or (taken := sorted(set(request) & set(OURS))):
             what = f"may not set {', '.join(taken)}" if isinstance(request, Mapping) else "is an object"

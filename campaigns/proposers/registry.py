@@ -19,27 +19,32 @@ class Entry:
     factory: str
     proposes: bool = True
     """False: candidates come in from outside, and the loop waits for them."""
+    reads: bool = True
+    """Whether ideas, notes and the reasons of rejections reach it. False: they are for people, and for who comes later."""
 
 
 PROPOSERS: dict[str, Entry] = {
     "tuner": Entry(
         "Parameter tuner",
-        "Turns the numbers that the incumbent declares as tunable. Needs no model and no key.",
+        "Turns the numbers that the kernel declares as tunable. Needs no model and no key, and reads no idea: yours stands "
+        "beside its attempts, for people.",
         "campaigns.proposers.tuner:Tuner",
+        reads=False,
     ),
     "replay": Entry(
         "Replay",
-        "Offers the candidates of a folder, in the order of their names.",
+        "Offers the candidates of a folder, in the order of their names. Reads no idea.",
         "campaigns.proposers.replay:Replay",
+        reads=False,
     ),
     "anthropic": Entry(
         "Model (Anthropic protocol)",
-        "Asks a model by the Messages API. Wants ANTHROPIC_API_KEY and the option `model`.",
+        "Asks a model by the Messages API. Wants ANTHROPIC_API_KEY where `manage.py up` runs, and a model by name.",
         "campaigns.proposers.anthropic_agent:AnthropicAgent",
     ),
     "openai": Entry(
         "Model (OpenAI protocol)",
-        "Asks a model by Chat Completions: OpenAI, vLLM, SGLang, OpenRouter, local. Wants the option `model`.",
+        "Asks a model by Chat Completions: OpenAI, vLLM, SGLang, OpenRouter, local. Wants a model by name, and its key.",
         "campaigns.proposers.openai_agent:OpenAIAgent",
     ),
     "external": Entry(
@@ -62,6 +67,11 @@ def names() -> list[str]:
 def proposes(name: str) -> bool:
     """Whether the loop asks it for candidates. An unknown name does: asking it then says what is wrong."""
     return name not in PROPOSERS or PROPOSERS[name].proposes
+
+
+def reads(name: str) -> bool:
+    """Whether what people write reaches it. An unknown name does: asking it then says what is wrong."""
+    return name not in PROPOSERS or PROPOSERS[name].reads
 
 
 def make(name: str, options: Mapping[str, Any] | None = None) -> Proposer:

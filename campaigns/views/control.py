@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 from autoresearch_web import access
 from campaigns import actions
 from campaigns.models import Campaign, Flag, Idea
+from campaigns.proposers import registry
 
 from .replies import act_and_tell, attempted
 
@@ -29,7 +30,12 @@ def control(request: HttpRequest, pk: int, verb: str) -> HttpResponse:
 def steer(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign, pk=pk)
     text = request.POST.get("text", "")
-    done = "Noted. Every proposal from now on reads it."
+    heard = registry.reads(campaign.agent)
+    done = (
+        "Noted. Every proposal from now on reads it."
+        if heard
+        else f"Noted. The {campaign.agent} reads no notes: it is for people."
+    )
     return act_and_tell(
         request, lambda: actions.steer(campaign, access.person(request), text), done, campaign.get_absolute_url()
     )
@@ -39,7 +45,8 @@ def steer(request: HttpRequest, pk: int) -> HttpResponse:
 def add_idea(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_object_or_404(Campaign, pk=pk)
     text = request.POST.get("text", "")
-    done = "Added. It takes its turn at the next proposal."
+    heard = registry.reads(campaign.agent)
+    done = f"Added. It takes its turn at the next proposal{'' if heard else f', though the {campaign.agent} reads no idea'}."
     return act_and_tell(
         request, lambda: actions.add_idea(campaign, access.person(request), text), done, campaign.get_absolute_url()
     )

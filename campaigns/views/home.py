@@ -17,6 +17,7 @@ from campaigns.presenters.review import waiting
 from profiling.models import Profile
 
 SHOWN = 8
+MAX_RECORDED = 20
 UNDER_WAY = (State.QUEUED, State.RUNNING, State.PAUSED)
 
 
@@ -29,8 +30,8 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def what_needs_me() -> dict[str, Any]:
     running = list(with_counts(Campaign.objects.filter(state__in=UNDER_WAY, imported_from__isnull=True))[:20])
-    recorded = list(with_counts(recordings.campaigns())[:SHOWN])
-    others = Campaign.objects.filter(ended_at__isnull=False).exclude(pk__in=[one.pk for one in recorded])
+    recorded = list(with_counts(recordings.campaigns())[:MAX_RECORDED])
+    others = Campaign.objects.filter(ended_at__isnull=False).exclude(pk__in=recordings.campaigns().values("pk"))
     ended = list(with_counts(others).order_by("-ended_at")[:5])
     return {
         "approvals": waiting().select_related("campaign", "idea")[:SHOWN],

@@ -55,12 +55,13 @@ def first_values(request: HttpRequest) -> dict[str, Any]:
     if wanted not in names:
         wanted = (choices.suggested(region.as_context(), names) if region else "") or next(iter(names), "")
     hardware = choices.hardware().for_devices(choices.problem(wanted).devices)
+    backend = usual_backend(choices.problem(wanted), hardware)
     return {
         "problem": wanted,
         "idea": request.GET.get("idea") or (region.note if region else ""),
         "hardware": hardware,
-        "backend": usual_backend(choices.problem(wanted), hardware),
-        "agent": registry.names()[0],
+        "backend": backend,
+        "agent": "external" if choices.nothing_to_turn(wanted, backend) else registry.names()[0],
         "rules": choices.default_rules(),
         "gate": Gate.AUTO,
         "budget_attempts": 40,

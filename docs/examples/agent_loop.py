@@ -25,7 +25,7 @@ TRIES = 200
 
 
 class Refused(Exception):
-    """The server's ``error`` and ``hint``; ``status`` is HTTP's."""
+    """The server's ``error`` and ``hint``; ``status`` is HTTP's, 0 where nobody answered."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         super().__init__(f"{body.get('error', '')} {body.get('hint', '')}")
@@ -47,13 +47,26 @@ class Server:
                     return json.loads(answer.read())
             except urllib.error.HTTPError as error:
                 if error.code not in (429, 502, 503) or delay_s is None:
-                    raise Refused(error.code, json.loads(error.read() or b"{}")) from None
+                    raise Refused(error.code, told(error.read())) from None
                 time.sleep(float(error.headers.get("Retry-After") or delay_s))
-            except urllib.error.URLError:
+            except (urllib.error.URLError, TimeoutError) as error:
                 if delay_s is None:
-                    raise
+                    found = {"error": f"No answer at {self.url} ({error}).", "hint": "Is `manage.py up` running there?"}
+                    raise Refused(0, found) from None
                 time.sleep(delay_s)
+            except ValueError:
+                raise Refused(0, told(b"")) from None
         raise AssertionError("unreachable")
+
+
+def told(answer: bytes) -> dict[str, Any]:
+    """What a refusal says. Something else than JSON comes from another server at that address."""
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        found = None
+    strange = {"error": "What answered there is no Autoresearch.", "hint": "AUTORESEARCH_URL is the page's address."}
+    return found if isinstance(found, dict) else strange
 
 
 def with_values(text: str, values: dict[str, str]) -> str:
@@ -92,6 +105,7 @@ def run(server: Server, campaign: int) -> int:
     while True:
         task = server.ask(f"/campaigns/{campaign}/task")
         if task["campaign"]["state"] not in ("queued", "running"):
+            print(f"The campaign is {task['campaign']['state']}: it takes no candidate now.")
             break
         candidate = next_candidate(task, tried)
         try:

@@ -6,7 +6,7 @@ import re
 import zlib
 from pathlib import Path
 
-from profiling.importers.limits import Refused
+from profiling.importers.limits import Refused, quoted
 
 HEAD_BYTES = 64 * 1024
 HATCHET = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"\s*:')
@@ -47,7 +47,7 @@ def check_content(head: bytes) -> None:
             raise Refused(f"a gzip file that holds {what}", hint, format="gzip")
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if head and text and text[:1] not in (b"{", b"["):
-        what = "an archive (tar)" if head[257:262] == b"ustar" else f"no trace (it begins with {text[:12]!r})"
+        what = "an archive (tar)" if head[257:262] == b"ustar" else f"no trace (it begins with {quoted(text[:12])})"
         raise Refused(f"a gzip file that holds {what}", "Upload the trace itself, or its .json.gz.", format="gzip")
     if head and not text and len(head) >= HEAD_BYTES:
         raise Refused("a gzip file that holds only blanks", "Write the trace again.", format="gzip")

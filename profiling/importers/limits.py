@@ -10,6 +10,12 @@ Progress = Callable[[int, str], None]
 """Called with percent (0–100) and what is being done, in words."""
 
 
+def quoted(head: bytes) -> str:
+    """The first bytes of a file for a sentence: as text where they are text, else in hexadecimal."""
+    text = head.decode("utf-8", "replace").strip()
+    return f"“{text}”" if text.isprintable() and "\ufffd" not in text else f"bytes {head.hex(' ')}"
+
+
 class Refused(Exception):
     """A file that cannot be imported.
 

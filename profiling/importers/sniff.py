@@ -6,7 +6,7 @@ import re
 import struct
 from pathlib import Path
 
-from profiling.importers.limits import Refused
+from profiling.importers.limits import Refused, quoted
 
 HEAD_BYTES = 64 * 1024
 NSYS_HEADER = b"NVIDIA Tegra Profiler Report "
@@ -105,7 +105,7 @@ def refuse_by_content(head: bytes, size: int, name: str) -> Refused:
             "a web page (HTML or XML), not a profile",
             "A download that needs a login saves its login page instead of the file: fetch the profile again.",
         )
-    return Refused(f"not a profile of a known format (it begins with {head[:12]!r})", accepted_hint())
+    return Refused(f"not a profile of a known format (it begins with {quoted(head[:12])})", accepted_hint())
 
 
 def refuse_nsys_rep(head: bytes, at: int, name: str) -> Refused:

@@ -8,10 +8,12 @@ from typing import Any
 from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import Truncator
 
 from profiling import kernel_names, words
 
 register = template.Library()
+MAX_OPTION = 70
 _ENDINGS = re.compile(r"(?<=\w)(?:\.(?:json|gz|sqlite|ncu-rep|nsys-rep|hatchet))+$")
 _COMPILED = re.compile(r"(?:## )?Call CompiledFxGraph [\w#]{16,}(?: ##)?")
 
@@ -48,6 +50,17 @@ def breakable(text: Any) -> SafeString:
 def capture_name(text: Any) -> str:
     """The name of an attempt's capture without the endings of its file; any other name as it was uploaded."""
     return _ENDINGS.sub("", str(text)) if " · attempt " in str(text) else str(text)
+
+
+@register.filter
+def short_capture(text: Any) -> str:
+    """A name for a list to choose from, of at most ``MAX_OPTION`` characters. Of an attempt's capture the campaign's title
+    is cut, since what tells it from the others is at its end."""
+    name = capture_name(text)
+    title, mark, rest = name.rpartition(" · attempt ")
+    if not title:
+        return Truncator(name).chars(MAX_OPTION)
+    return Truncator(title).chars(max(12, MAX_OPTION - len(mark + rest))) + mark + rest
 
 
 @register.filter

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from campaigns import catalog
 from campaigns.models import Campaign
 from profiling.models import Profile, Region
 
@@ -81,6 +84,20 @@ def test_what_is_wrong_is_said_and_nothing_typed_is_lost(owner, field, value, sa
     assert "My &lt;title&gt;" in page
     assert "Keep graphs working." in page
     assert not Campaign.objects.exists()
+
+
+def test_the_tuner_is_not_started_on_a_kernel_without_numbers_to_turn(owner, tmp_path, monkeypatch):
+    monkeypatch.setattr("campaigns.catalog.folders", lambda: [tmp_path, catalog.BUNDLED])
+    shutil.copytree(catalog.find("rmsnorm"), tmp_path / "plain")
+    for kernel in (tmp_path / "plain" / "start").iterdir():
+        kernel.write_text(kernel.read_text().replace("tunable:", ""))
+    manifest = tmp_path / "plain" / "problem.toml"
+    manifest.write_text(manifest.read_text().replace('name = "rmsnorm"', 'name = "plain"'))
+    response = owner.post("/campaigns/new", typed(problem="plain"))
+    assert response.status_code == 422
+    assert "declares no numbers to turn" in response.content.decode()
+    assert owner.get("/campaigns/new?problem=plain").context["form"]["agent"].value() == "external"
+    assert owner.post("/campaigns/new", typed(problem="plain", agent="external")).status_code == 302
 
 
 def test_replay_needs_its_folder(owner):

@@ -9,6 +9,9 @@ from django.db.models import Q
 
 from campaigns.models import ApiToken, Campaign, Scope
 
+HERE = "owner"
+"""Whom the link of ``manage.py up`` signs in: the page Agents then lists the token, and can revoke it."""
+
 
 class Command(BaseCommand):
     help = "Make, list and revoke the tokens with which agents use the REST API and the MCP server."
@@ -18,7 +21,9 @@ class Command(BaseCommand):
         create = verbs.add_parser("create", help="make a token and print it, this once")
         create.add_argument("name", help="what will use it")
         create.add_argument("--scopes", default="read,submit", help=f"some of {','.join(Scope.values)}")
-        create.add_argument("--user", help="whose token it is; its acts carry that name")
+        create.add_argument(
+            "--user", help=f"whose token it is; its acts carry that name (without it {HERE}, where that account is)"
+        )
         create.add_argument("--campaign", type=int, help="the only campaign that it reaches")
         create.add_argument("--days", type=int, help="how long it lasts")
         verbs.add_parser("list", help="all tokens, without their secrets")
@@ -67,10 +72,8 @@ class Command(BaseCommand):
 
 
 def owner(name: str | None) -> User | None:
-    if name is None:
-        return None
-    found = get_user_model().objects.filter(username=name).first()
-    if found is None:
+    found = get_user_model().objects.filter(username=name or HERE).first()
+    if found is None and name is not None:
         raise ValueError(f"There is no user {name!r}.")
     return found
 

@@ -92,3 +92,14 @@ def test_the_command_refuses_with_words(tmp_path: Path, capsys: pytest.CaptureFi
         call_command("compare_profiles", str(tmp_path / "none"), str(DEMO), "--json")
     assert ended.value.code == 2
     assert set(json.loads(capsys.readouterr().out)) == {"error", "hint"}
+
+
+def test_captures_of_one_attempt_are_told_apart_in_the_list(client: Client, profile: Profile) -> None:
+    title = "Mixture of experts of a decode step, two experts a token on h200"
+    for side in ("candidate", "baseline"):
+        Profile.objects.create(
+            name=f"{title} · attempt 1 · {side}, torch.json.gz", sha256=side * 7, size_bytes=1, state="ready"
+        )
+    shown = page(client)
+    assert "… · attempt 1 · candidate, torch ·" in shown
+    assert "… · attempt 1 · baseline, torch ·" in shown
