@@ -137,7 +137,7 @@ def convert(path: str, text: str, should_stop: Callable[[], bool]) -> Draft:
     name = identifier(PurePosixPath(path).stem).lower()
     return assemble(
         name=name,
-        title=(ast.get_docstring(tree) or name.replace("_", " ")).strip().splitlines()[0][:100],
+        title=title_of(tree) or name.replace("_", " "),
         summary=f"Model.forward({', '.join(tensors)}) of a KernelBench problem, parameters given as inputs",
         format="KernelBench",
         adapter=second,
@@ -146,6 +146,13 @@ def convert(path: str, text: str, should_stop: Callable[[], bool]) -> Draft:
         works=workloads(axes, values, cases, scale),
         notes=notes_of(values, axes, small),
     )
+
+
+def title_of(tree: ast.Module) -> str:
+    """The first line of what the file, or else its Model, says of itself."""
+    model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
+    said = ast.get_docstring(tree) or (ast.get_docstring(model) if model else "") or ""
+    return next(iter(said.splitlines()), "").strip().rstrip(".:")[:100]
 
 
 def notes_of(values: dict[str, int], axes: list[str], small: Case) -> list[str]:

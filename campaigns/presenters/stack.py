@@ -99,4 +99,5 @@ def explained(report: StackReport) -> dict[str, float] | None:
     limit = 1.0
     for stage in report.stages:
         limit *= stage.limit
-    return {"saved_us": report.base_us - report.now_us, "together": report.stages[-1].over_base.value, "limit": limit}
+    saved_us = report.base_us - report.now_us
+    return {"saved_us": saved_us, "lost_us": -saved_us, "together": report.stages[-1].over_base.value, "limit": limit}

@@ -76,14 +76,16 @@ def is_slower(attempt: Attempt) -> bool:
 
 
 def range_words(bounds: Any) -> str:
-    """``{axis, lo, hi}`` as "1k ≤ tokens ≤ 96k". Nothing for anything else."""
+    """``{axis, lo, hi}`` as "1k ≤ tokens ≤ 96k", both ends in full where one has no short form. Nothing for anything else."""
     if not isinstance(bounds, dict) or not bounds.get("axis"):
         return ""
     lo, hi = bounds.get("lo"), bounds.get("hi")
     if lo is not None and lo == hi:
         return f"{bounds['axis']} = {count_words(lo)}"
-    left = f"{count_words(lo)} ≤ " if lo is not None else ""
-    right = f" ≤ {count_words(hi)}" if hi is not None else ""
+    short = all(not isinstance(end, int) or end < 1000 or end % 1024 == 0 for end in (lo, hi))
+    write = count_words if short else whole_words
+    left = f"{write(lo)} ≤ " if lo is not None else ""
+    right = f" ≤ {write(hi)}" if hi is not None else ""
     return f"{left}{bounds['axis']}{right}" if left or right else ""
 
 
@@ -95,6 +97,11 @@ def count_words(value: Any) -> str:
         if value >= size and value % size == 0:
             return f"{value // size:,}{unit}"
     return f"{value:,}"
+
+
+def whole_words(value: Any) -> str:
+    """65536 as 65,536."""
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def flag_standing(flag: Flag) -> Standing:

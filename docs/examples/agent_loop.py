@@ -51,7 +51,10 @@ class Server:
                 time.sleep(float(error.headers.get("Retry-After") or delay_s))
             except (urllib.error.URLError, TimeoutError) as error:
                 if delay_s is None:
-                    found = {"error": f"No answer at {self.url} ({error}).", "hint": "Is `manage.py up` running there?"}
+                    found = {
+                        "error": f"No answer at {self.url} ({getattr(error, 'reason', error)}).",
+                        "hint": "Is `manage.py up` running there?",
+                    }
                     raise Refused(0, found) from None
                 time.sleep(delay_s)
             except ValueError:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 
 import pytest
 
 from campaigns.harness.problem import load_problem
 from campaigns.intake import IntakeError, convert, sniff
+from campaigns.intake.kernelbench import title_of
 from campaigns.intake.shapes import expression
 from campaigns.intake.source import on_any_device, standing_in
 
@@ -209,3 +211,15 @@ def test_a_shape_is_the_plainest_formula_that_fits(values: list[int], found: str
     cases = [{"a": 2, "b": 4}, {"a": 5, "b": 7}, {"a": 9, "b": 10}]
 
     assert expression(values, cases) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ('class Model:\n    """Group norm, then SiLU.\n\n    More.\n    """', "Group norm, then SiLU"),
+        ('"""The file\'s own words."""\nclass Model:\n    """Another."""', "The file's own words"),
+        ("class Model:\n    pass", ""),
+    ],
+)
+def test_a_kernelbench_problem_is_called_what_it_says_of_itself(text: str, title: str):
+    assert title_of(ast.parse(text)) == title
