@@ -17,8 +17,9 @@ from pathlib import Path
 from .guard import Guard, kill_sessions
 
 VERBOSE = os.environ.get("LOG_LEVEL", "").upper() in ("INFO", "DEBUG")
-CHATTER = re.compile(r"\bINFO\b")
-"""Celery says at INFO when it is ready, and then every task; the first is needed, the rest nobody reads."""
+CHATTER = re.compile(r"\bINFO\b|Memory overcommit must be enabled")
+"""Celery says at INFO when it is ready, and then every task; the first is needed, the rest nobody reads. The broker asks for
+a system setting that matters to who saves to disk, which ours does not."""
 
 
 @dataclass
