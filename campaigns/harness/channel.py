@@ -8,21 +8,19 @@ import json
 import os
 import secrets
 import select
-import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from . import cores, sandbox
-from .endings import outcome_of, printable, reason, signal_words
+from .contained import POLL_MS, Contained
+from .endings import printable, reason
 from .errors import CandidateFailure, Stopped, forged
 from .inside.link import MAX_FDS, MAX_MESSAGE_BYTES
-from .processes import children, cpu_clock, is_stopped
+from .processes import cpu_clock
 from .report import Outcome
 
-HEAD_BYTES = TAIL_BYTES = 16 << 10
-POLL_MS = 20
 URGENT_S = 0.5
 SPIN_NS = 20_000_000
 """The evaluator spins this long for an answer of a block before it sleeps between looks."""
@@ -30,7 +28,6 @@ ASK_SPIN_NS = 50_000
 """And this long for all other answers (a draw, a map): nothing that is timed hangs on them, and spinning through them took a third
 of the evaluator's processor time, which whoever draws could have had."""
 SHARED_ALLOWANCE_BYTES = 2 << 30
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class Took(NamedTuple):
@@ -47,26 +44,7 @@ class Took(NamedTuple):
     outside_ns: int = 0
 
 
-class Output:
-    """What a process printed: the first and the last bytes, whatever came between."""
-
-    def __init__(self) -> None:
-        self.head, self.tail, self.total = bytearray(), bytearray(), 0
-
-    def add(self, data: bytes) -> None:
-        self.total += len(data)
-        room = HEAD_BYTES - len(self.head)
-        self.head += data[:room]
-        self.tail += data[room:]
-        del self.tail[:-TAIL_BYTES]
-
-    def text(self) -> str:
-        left_out = self.total - len(self.head) - len(self.tail)
-        middle = f"\n… {left_out} bytes left out …\n".encode() if left_out else b""
-        return (bytes(self.head) + middle + bytes(self.tail)).decode(errors="replace").replace("\0", "\ufffd")
-
-
-class Channel:
+class Channel(Contained):
     """One process in a sandbox, asked one thing at a time.
 
     Whatever it does wrong raises ``CandidateFailure``; the caller decides whether a candidate is to blame.
@@ -78,15 +56,9 @@ class Channel:
     def __init__(
         self, spec: sandbox.Spec, should_stop: Callable[[], bool] | None = None, extra_fds: tuple[int, ...] = ()
     ) -> None:
-        self.spec = spec
-        self.output = Output()
-        self.should_stop = should_stop or (lambda: False)
-        self.mapped_bytes = 0
-        self.closed = False
-        self.frozen = False
         self._hello = secrets.token_hex(8)
-        self.started = sandbox.start(spec, self._hello, extra_fds)
-        self._pid: int | None = None
+        super().__init__(spec, sandbox.start(spec, self._hello, extra_fds), should_stop)
+        self.mapped_bytes = 0
         self.urgent = False
         """Whether its blocks come before everything else on their core, and so does this side."""
         self._hurries = False
@@ -94,28 +66,12 @@ class Channel:
         """When it was last looked for a message and none was there."""
         self.kept_waiting_ns = 0
         """So long at most it span for the last "go", having said that it was ready: this side was late."""
-        self.max_threads: int | None = None
-        """More threads than this, or a second process, end it. None: as many as the limits allow."""
 
     def wait_ready(self, limit_s: float) -> None:
         """Wait until the role inside is ready. Asked again, it returns at once."""
         if self._hello:
             self._answer(self._hello, limit_s, "starting")
             self._hello = ""
-
-    def exited(self) -> bool:
-        return self.started.process.poll() is not None
-
-    @property
-    def pid(self) -> int:
-        """The runner's own process, as this side sees it."""
-        if self._pid is None:
-            init = self.started.init_pid
-            found = children(init) if self.started.sandboxed else [init]
-            if not found:
-                raise CandidateFailure("launch_failed", self._end("while starting"))
-            self._pid = found[0]
-        return self._pid
 
     def ask(self, what: str, limit_s: float, fds: list[int] | None = None, **more: Any) -> dict[str, Any]:
         """Send one request and wait for its answer."""
@@ -176,13 +132,6 @@ class Channel:
         if self._read(data, nonce).get("word") != word:
             raise forged("answered before it was told to start")
         return used_ns / max(1, total_ns)
-
-    def cpu_ns(self) -> int:
-        """The processor time of its process so far, as the kernel counts it. 0 once it is gone."""
-        try:
-            return time.clock_gettime_ns(cpu_clock(self.pid))
-        except OSError:
-            return 0
 
     @contextlib.contextmanager
     def hurried(self) -> Iterator[None]:
@@ -297,116 +246,6 @@ class Channel:
         if private > limit or shared > self.mapped_bytes + SHARED_ALLOWANCE_BYTES:
             self.close()
             raise CandidateFailure("out_of_memory", f"{what} took more than {limit >> 20} MiB of memory: ended")
-
-    def memory_bytes(self) -> tuple[int, int]:
-        """Private and shared resident memory of all its processes."""
-        private = shared = 0
-        for pid in self.processes():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                with open(f"/proc/{pid}/statm", "rb") as file:
-                    resident, common = (int(n) * PAGE_BYTES for n in file.read().split()[1:3])
-                private, shared = private + resident - common, max(shared, common)
-        return private, shared
-
-    def processes(self) -> list[int]:
-        """Every process in the sandbox but bubblewrap's own."""
-        found, todo = [], [self.pid]
-        if self.started.sandboxed:  # a child whose parent ended belongs to the first process of the namespace
-            todo = children(self.started.init_pid)
-        while todo:
-            found.append(pid := todo.pop())
-            todo += children(pid)
-        return found
-
-    def threads(self) -> int:
-        """Threads of all its processes, from /proc: 1 for a program that started none."""
-        count = 0
-        for pid in self.processes():
-            with contextlib.suppress(OSError):
-                count += len(os.listdir(f"/proc/{pid}/task"))
-        return count
-
-    def extra_words(self) -> str:
-        """What it runs in beyond one process and the threads that it is allowed; nothing when that is all."""
-        processes, threads = len(self.processes()) - 1, self.threads() - (self.max_threads or 1)
-        if processes > 0:
-            return f"it runs in {processes + 1} processes: a kernel has one, and one core is timed"
-        return f"it runs in {threads} more threads: one core and one thread are timed" if threads > 0 else ""
-
-    def freeze(self) -> None:
-        """Stop all its processes, and wait until they are: what is in memory now is what its calls left."""
-        for pid in self.processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        until = time.monotonic() + 2
-        while time.monotonic() < until and not all(is_stopped(pid) for pid in self.processes()):
-            time.sleep(0)
-        self.frozen = True
-
-    def thaw(self) -> None:
-        if self.frozen:
-            for pid in self.processes():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
-            self.frozen = False
-
-    def drain(self) -> bool:
-        """Take what it printed. False at the end of the stream."""
-        for _ in range(64):
-            try:
-                data = os.read(self.started.output_fd, 1 << 16)
-            except BlockingIOError:
-                return True
-            except OSError:
-                return False
-            if not data:
-                return False
-            self.output.add(data)
-        return True
-
-    def _death(self, when: str) -> tuple[Outcome, str]:
-        return outcome_of(self.exit_status(), self.output.text()), self._end(when)
-
-    def exit_status(self) -> int | None:
-        """The exit status as a shell gives it (128 + signal), or None when it still lives."""
-        until = time.monotonic() + 2
-        while time.monotonic() < until:
-            self.drain()
-            if (status := self.started.process.poll()) is not None:
-                self.drain()
-                return 128 - status if status < 0 else status
-            time.sleep(0.002)
-        return None
-
-    def _end(self, when: str) -> str:
-        status = self.exit_status()
-        if status is None:
-            return f"closed its line to the evaluator {when}"
-        if status > 128:
-            return f"crashed {when}: {signal_words(status - 128)}"
-        return f"ended its own process {when} (exit status {status})"
-
-    def wait_end(self, limit_s: float) -> int | None:
-        """Wait until the process ends: its exit status, or None at the limit. Its output is drained meanwhile."""
-        poll = select.poll()
-        poll.register(self.started.output_fd, select.POLLIN)
-        until = time.monotonic() + limit_s
-        while time.monotonic() < until:
-            if self.should_stop():
-                self.close()
-                raise Stopped
-            if self.started.process.poll() is not None:
-                return self.exit_status()
-            poll.poll(POLL_MS)
-            if not self.drain():
-                time.sleep(0.002)
-        return None
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self.drain()
-            self.started.close()
 
 
 def _has_message(line: socket.socket) -> bool:

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from campaigns.harness.channel import Channel, Output
+from campaigns.harness.channel import Channel
+from campaigns.harness.contained import Output
 from campaigns.harness.inside.reference_host import Host
 from campaigns.harness.inside.serve import describe
 from campaigns.harness.problem import Problem
