@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -16,6 +17,8 @@ from profiling.views.page import timeline_setup
 
 MAX_OFFERED = 300
 MAX_SHOWN = 60
+NO_TIMELINE = "ncu-rep"
+"""The format of Nsight Compute's reports: each launch was measured by itself, so there is nothing to lay side by side."""
 
 
 @require_safe
@@ -25,7 +28,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     range_a = request.GET.get("range", "")[:500]
     range_b = request.GET.get("range_b", range_a)[:500]
     context: dict[str, Any] = {"a": a, "b": b, "range_a": range_a, "range_b": range_b}
-    context["offered"] = Profile.objects.filter(state=State.READY).defer("summary", "findings")[:MAX_OFFERED]
+    chosen_ones = [profile.pk for profile in (a, b) if profile]
+    ready = Profile.objects.filter(~Q(format=NO_TIMELINE) | Q(pk__in=chosen_ones), state=State.READY)
+    context["offered"] = ready.defer("summary", "findings")[:MAX_OFFERED]
     status = 200
     try:
         context["choices_a"], context["choices_b"] = (comparing.choices(p) if p else [] for p in (a, b))

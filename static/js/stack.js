@@ -15,8 +15,18 @@ function story(bar) {
   return `${plain(bar.label)}<br>${microseconds(bar.from)} → ${microseconds(bar.us)}<br>${band}`;
 }
 
+/** A bar's name in at most three lines, so that neighbours keep theirs on a phone; the tooltip has it whole. */
+function inLines(text, width = 14) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + word.length >= width) lines.push(word);
+    else lines[lines.length - 1] = `${lines.at(-1)} ${word}`.trimStart();
+  }
+  return lines.slice(0, 3).join("<br>") + (lines.length > 3 ? "…" : "");
+}
+
 function waterfall(data) {
-  const label = (bar) => (MARKS[bar.kind] ?? "") + plain(bar.label);
+  const label = (bar) => inLines((MARKS[bar.kind] ?? "") + plain(bar.label));
   const trace = {
     type: "bar", showlegend: false,
     x: data.bars.map((bar, i) => i),
@@ -29,9 +39,9 @@ function waterfall(data) {
   };
   return {
     traces: [trace],
-    layout: layout(`A step of ${plain(data.scenario)}, from the true baseline to now`, {
+    layout: layout(`A step of ${plain(data.scenario)}: true baseline to now`, {
       margin: { l: 64, r: 10, t: 34, b: 64 }, bargap: 0.3,
-      xaxis: { tickvals: data.bars.map((bar, i) => i), ticktext: data.bars.map(label), automargin: true, title: { text: "kernels, in the order of their approval" } },
+      xaxis: { tickvals: data.bars.map((bar, i) => i), ticktext: data.bars.map(label), tickangle: 0, automargin: true, title: { text: "kernels, in the order of their approval" } },
       yaxis: { title: { text: "time of one step (µs)" }, rangemode: "tozero" },
     }),
   };
