@@ -56,7 +56,8 @@ class Engagement:
                 text = f"{workload}: {words} of the device time, where {backend} was asked for"
                 self.add(evaluation, "library-kernels", "block", text, shares)
             elif shares.get("own", 0.0) == 0.0 and "unknown" not in shares:
-                text = f"{workload}: none of its own kernels ran ({words or 'copies only'})"
+                what = words or ("copies only" if shares else "nothing ran on the device at all")
+                text = f"{workload}: none of its own kernels ran ({what})"
                 self.add(evaluation, "decoy-kernel", "block", text, shares)
             elif sum(library.values()) >= WARN_SHARE:
                 self.add(evaluation, "library-kernels", "warning", f"{workload}: {words} of the device time", shares)

@@ -21,7 +21,7 @@ lane() {  # lane NAME SECONDS options of campaigns.py
   export CUDA_VISIBLE_DEVICES=0
   lane stack 320 --stack-seconds 120 --each 1 --order mla_decode=06 \
     --only lm_head --only moe_two_of_eight --only mla_decode:cuda
-  lane tuning "$(remaining)" --scenario "" --each 60 --only rmsnorm
+  lane tuning "$(remaining)" --scenario "" --each 60 --order rmsnorm=01 --only rmsnorm
 } > "$out/a.log" 2>&1 &
 {
   export CUDA_VISIBLE_DEVICES=1
