@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from typing import cast
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "autoresearch_web.settings")
 pages = get_asgi_application()
+# Django keeps a request's body in a temporary file, of gigabytes where it is a profile: not where /tmp is memory.
+tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter

@@ -7,16 +7,20 @@ name only after all of it has come. This stands before Django.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import shutil
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.core.files.uploadhandler import TemporaryFileUploadHandler
 from django.template.loader import render_to_string
 
 from autoresearch_web import access, host_faults
+from profiling.words import size
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -29,6 +33,8 @@ FORM_BYTES = 1 << 20
 """What stands around a file in a form."""
 STRANGER_BYTES = 64 << 10
 """Enough to sign in with. More is taken from those only who are signed in, or send a valid token."""
+RESERVE_BYTES = 256 << 20
+"""What an upload leaves free: on a full disk nobody can sign in, delete anything, or go on."""
 DRAINED_BYTES = 64 << 20
 """Read and thrown away beyond the limit: a browser that is cut off in the middle shows no answer at all."""
 
@@ -49,6 +55,10 @@ class BoundedBodies:
         if body.claims_too_much(scope):
             if headers_of(scope).get(b"expect", b"").lower() != b"100-continue":
                 await body.drain()
+        elif has_no_room(scope):
+            await body.drain()
+            said = f"There is room for {size(room_bytes())} in the data folder, and {size(claimed_bytes(scope))} came."
+            await refuse(scope, send, 507, said, "Make room there, then send it again. Nothing was kept.")
         else:
             try:
                 await self.app(scope, body.receive, send)
@@ -80,6 +90,33 @@ def may_be_large(scope: Scope) -> bool:
     return b"transfer-encoding" in headers or (
         claimed.isdigit() and (len(claimed) > 18 or int(claimed) > STRANGER_BYTES)
     )
+
+
+def claimed_bytes(scope: Scope) -> int:
+    claimed = headers_of(scope).get(b"content-length", b"")
+    return int(claimed) if claimed.isdigit() and len(claimed) <= 18 else 0
+
+
+def room_bytes() -> int:
+    """The largest upload for which there is room: it lies on the disk twice, as it came and out of its form."""
+    return max(0, shutil.disk_usage(settings.FILE_UPLOAD_TEMP_DIR).free - RESERVE_BYTES) // 2
+
+
+def has_no_room(scope: Scope) -> bool:
+    claimed = claimed_bytes(scope)
+    return claimed > settings.FILE_UPLOAD_MAX_MEMORY_SIZE and claimed > room_bytes()
+
+
+class TemporaryUpload(TemporaryFileUploadHandler):
+    """Django's, whose file stays where writing it fails: half an upload on a disk that it has just filled."""
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes | None:
+        try:
+            return super().receive_data_chunk(raw_data, start)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.upload_interrupted()
+            raise
 
 
 async def is_known(scope: Scope) -> bool:

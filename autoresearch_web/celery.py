@@ -39,6 +39,7 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
     task_default_queue="loop",
+    beat_scheduler="autoresearch_web.ticking:Ticks",
     beat_schedule={
         "watch": {"task": "campaigns.tasks.watch", "schedule": 5.0, "options": {"queue": "loop", "expires": 5}},
         "watch_profiles": {

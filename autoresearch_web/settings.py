@@ -169,6 +169,10 @@ SERVESTATIC_AUTOREFRESH = DEBUG
 MEDIA_ROOT = AUTORESEARCH_HOME / "media"
 FILE_UPLOAD_TEMP_DIR = AUTORESEARCH_HOME / "uploads"
 FILE_UPLOAD_TEMP_DIR.mkdir(exist_ok=True, mode=0o700)
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "autoresearch_web.bodies.TemporaryUpload",
+]
 FILE_UPLOAD_MAX_MEMORY_SIZE = 4 << 20
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 << 20
 PROFILE_MAX_BYTES = env_int("PROFILE_MAX_BYTES", 4 << 30)

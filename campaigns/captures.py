@@ -24,6 +24,7 @@ from campaigns.models import Attempt, AttemptProfile
 from profiling import uploads
 from profiling.capture import MAX_TRACE_BYTES, PRODUCTS
 from profiling.models import Profile
+from profiling.silence import clock, silent
 
 log = logging.getLogger(__name__)
 OPEN = {"profile": None, "problem": "", "host": ""}
@@ -73,11 +74,13 @@ def watch() -> None:
 
     Also has traces of an archive imported, where whoever took it in was killed before that.
     """
-    quiet = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-    take_in(AttemptProfile.objects.filter(asked_at__lt=quiet))
+    if clock.was_set():
+        return
+    quiet = silent("asked_at", settings.LOST_AFTER_S)
+    take_in(AttemptProfile.objects.filter(quiet))
     if not settings.PROFILE_KEPT:
         return
-    rows = AttemptProfile.objects.filter(**OPEN, asked_at__lt=quiet, attempt__campaign__imported_from__isnull=True)
+    rows = AttemptProfile.objects.filter(quiet, **OPEN, attempt__campaign__imported_from__isnull=True)
     for attempt in Attempt.objects.filter(pk__in=rows.values("attempt")).select_related("campaign", "parent"):
         try:
             look_after(attempt)

@@ -15,7 +15,7 @@ from profiling import importing, uploads
 from profiling.models import Profile, Region
 
 CAPTURE = Path(settings.BASE_DIR) / "profiling" / "demo" / "decode_h200.sqlite"
-TITLE = "Demo: MLA decode on this machine's CPU"
+TITLE = recordings.TITLE
 NOTE = "This is dumb: 32 trips through the cache, with a copy each, where one would do."
 IDEA = (
     "We load the latent cache in 1k pieces, with a copy each. Read it in larger pieces, or once, and without the copy."
@@ -51,6 +51,8 @@ def mark(profile: Profile, person: User) -> Region:
     """The region of the finding about work in pieces, or, were there none, of the first finding."""
     findings = sorted(profile.findings, key=lambda finding: "pieces" not in finding["title"])
     start_ns, end_ns = (findings[0]["start_ns"], findings[0]["end_ns"]) if findings else (0, profile.span_ns or 1)
+    if known := Region.objects.filter(profile=profile, author=person, note=NOTE).first():
+        return known  # whoever made it was killed before the campaign
     region = Region(profile=profile, start_ns=start_ns, end_ns=end_ns, note=NOTE, author=person)
     region.measure()
     region.save()

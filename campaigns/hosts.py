@@ -21,6 +21,7 @@ from campaigns.harness.presence import KEY, NAMES
 from campaigns.library import shelf
 from campaigns.models import Cause, EvaluatorHost, Kernel, Remeasurement, RemeasureState
 from campaigns.models.evaluator_host import SILENT_AFTER, fingerprint
+from profiling.silence import is_silent, silent
 
 log = logging.getLogger(__name__)
 AT_ONCE = 2
@@ -32,8 +33,7 @@ def watch() -> None:
     """What evaluators say of themselves, into rows; then whatever their versions ask for. Cheap when nothing changed."""
     for said in announced():
         note(said)
-    alive = timezone.now() - SILENT_AFTER
-    for host in EvaluatorHost.objects.filter(last_seen__gt=alive):
+    for host in EvaluatorHost.objects.exclude(silent("last_seen", SILENT_AFTER.total_seconds())):
         if host.fingerprint and host.checked != host.fingerprint:
             measure_again(host)
 
@@ -57,7 +57,7 @@ def note(said: dict[str, Any]) -> EvaluatorHost:
         defaults={"kind": about["kind"][:200], "about": about, "gpu": said.get("gpu") or {}},
     )
     changed = row.about != about or row.gpu != (said.get("gpu") or {})
-    if is_new or not (changed or now - row.last_seen > NOTED_EVERY):
+    if is_new or not (changed or is_silent(row.last_seen, NOTED_EVERY.total_seconds())):
         return row
     before, after = row.fingerprint, fingerprint(about.get("versions") or {})
     if before != after:

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 
 import msgspec
@@ -27,6 +26,7 @@ from campaigns.models import Attempt, Campaign, Event, Idea, Phase, State, Verdi
 from campaigns.proposers import registry
 from campaigns.proposers.base import Exhausted, IdeaSpent, PastAttempt, Proposal, ProposerError, ShouldStop, Task
 from campaigns.redaction import reason_of
+from profiling.silence import silent
 
 log = logging.getLogger(__name__)
 
@@ -96,8 +96,7 @@ def turned(attempt: Attempt, task: Task, should_stop: ShouldStop) -> Proposal:
 
 def take(attempt_id: int, claim: str) -> bool:
     """Claim the attempt, if nobody's heartbeat says that they are at it."""
-    old = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-    free = Q(heartbeat_at=None) | Q(heartbeat_at__lt=old)
+    free = Q(heartbeat_at=None) | silent("heartbeat_at", settings.LOST_AFTER_S)
     mine = Attempt.objects.filter(free, pk=attempt_id, phase=Phase.PROPOSING)
     return mine.update(claim=claim, heartbeat_at=timezone.now()) == 1
 

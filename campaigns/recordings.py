@@ -23,8 +23,12 @@ PATIENCE = timedelta(seconds=45)
 
 
 KEY = "recordings:import"
-FORGOTTEN_S = 120
+FORGOTTEN_S = 60
 """A word about an import counts for so long: one that died says nothing any more."""
+ASKED, TAKEN = "recordings:asked", "recordings:taken"
+"""Whether somebody looked lately if it has to go on; and whether all files were gone through, those that are refused with them."""
+TITLE = "Demo: MLA decode on this machine's CPU"
+"""Of the campaign that the demo runs here."""
 
 
 @dataclass(frozen=True)
@@ -88,9 +92,22 @@ def take_in() -> list[Campaign]:
             continue
         except (archive.ArchiveError, OSError) as error:
             log.warning("the recorded campaign %s is not imported: %s", path.name, error)
+    try:
+        dispatch.broker().set(TAKEN, "1")
+    except redis.RedisError as error:
+        log.info("that the import is over is not told: %s", error)
     if new:
         say(len(new), len(new))
     return made
+
+
+def watch() -> None:
+    """Have an import go on that was lost with its worker or with the broker: the demo's campaign is here, and some are not."""
+    if not dispatch.broker().set(ASKED, "1", nx=True, ex=FORGOTTEN_S) or dispatch.broker().exists(KEY):
+        return
+    live = Campaign.objects.filter(title=TITLE, imported_from__isnull=True).order_by("-id").first()
+    if live is not None and not dispatch.broker().exists(TAKEN) and not_here():
+        dispatch.take_recorded(live.pk)
 
 
 def campaigns() -> QuerySet[Campaign]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from datetime import timedelta
 
 import msgspec
 from django.conf import settings
@@ -21,6 +20,7 @@ from campaigns.actions.errors import ActionError, refuse_imported
 from campaigns.harness import report as reports
 from campaigns.harness.report import Report
 from campaigns.models import Attempt, Cause, Event, Remeasurement, RemeasureState, Verdict
+from profiling.silence import clock, is_silent
 
 log = logging.getLogger(__name__)
 PREFIX = "again-"
@@ -125,11 +125,10 @@ def stop(row: Remeasurement, person: User | None) -> None:
 
 def watch() -> None:
     """Conclude what was reported, and send out again what was lost with its worker, a few times."""
-    quiet = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
     for row in Remeasurement.objects.filter(state=RemeasureState.WAITING).select_related("attempt__campaign"):
         if dispatch.report_of(row.ticket):
             conclude(row.ticket)
-        elif row.sent_at < quiet and not under_way(row):
+        elif is_silent(row.sent_at, settings.LOST_AFTER_S) and not clock.was_set() and not under_way(row):
             look_after(row)
 
 

@@ -66,4 +66,6 @@ def watch() -> None:
     remeasuring.watch()
     captures.watch()
     hosts.watch()
+    stacking.watch()
+    recordings.watch()
     jobs.watch()

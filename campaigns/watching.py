@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from campaigns import conclusion, dispatch, progress
 from campaigns.models import Attempt, Campaign, Phase, State
+from profiling.silence import clock, is_silent, silent
 
 log = logging.getLogger(__name__)
 
 
 def watch() -> None:
+    if not clock.was_set():
+        find_lost()
+    for pk in Campaign.objects.filter(state__in=(State.QUEUED, State.RUNNING)).values_list("pk", flat=True):
+        progress.advance(pk)
+
+
+def find_lost() -> None:
     for attempt in silent_proposals():
         log.warning("proposal %s fell silent; giving it to another worker", attempt)
         dispatch.propose(attempt.pk)
     for attempt in Attempt.objects.filter(phase=Phase.EVALUATING).select_related("campaign"):
         look_after(attempt)
-    for pk in Campaign.objects.filter(state__in=(State.QUEUED, State.RUNNING)).values_list("pk", flat=True):
-        progress.advance(pk)
 
 
 def silent_proposals() -> list[Attempt]:
-    old = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-    unclaimed = Q(heartbeat_at=None, created_at__lt=old)
-    return list(Attempt.objects.filter(Q(phase=Phase.PROPOSING) & (unclaimed | Q(heartbeat_at__lt=old))))
+    unclaimed = Q(heartbeat_at=None) & silent("created_at", settings.LOST_AFTER_S)
+    unheard = unclaimed | silent("heartbeat_at", settings.LOST_AFTER_S)
+    return list(Attempt.objects.filter(Q(phase=Phase.PROPOSING) & unheard))
 
 
 def look_after(attempt: Attempt) -> None:
@@ -38,7 +42,7 @@ def look_after(attempt: Attempt) -> None:
         conclusion.conclude(attempt.ticket)
         return
     quiet_since = attempt.evaluation_started_at or attempt.sent_at or attempt.created_at
-    if timezone.now() - quiet_since < timedelta(seconds=settings.LOST_AFTER_S):
+    if not is_silent(quiet_since, settings.LOST_AFTER_S):
         return
     if dispatch.alive(attempt.ticket) or dispatch.is_waiting(attempt.ticket, attempt.campaign.queue):
         return

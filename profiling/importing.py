@@ -6,7 +6,6 @@ import logging
 import shutil
 import uuid
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from profiling import child
 from profiling.importers.limits import Refused
 from profiling.models import Profile, State
 from profiling.models.profile import report_fields
+from profiling.silence import clock, silent
 
 log = logging.getLogger(__name__)
 MAX_ATTEMPTS = 3
@@ -37,10 +37,11 @@ def enqueue(profile: Profile) -> None:
 
 def watch() -> None:
     """Send again what was uploaded or begun and has been silent since."""
-    limit = timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-    waiting = timezone.now() - timedelta(seconds=max(60, settings.LOST_AFTER_S))
-    lost = Q(state=State.IMPORTING, heartbeat_at__lt=limit) | Q(state=State.UPLOADED, heartbeat_at__lt=waiting)
-    lost |= Q(state=State.UPLOADED, heartbeat_at=None, created_at__lt=limit)
+    if clock.was_set():
+        return
+    after_s = settings.LOST_AFTER_S
+    unsent = (Q(heartbeat_at=None) & silent("created_at", after_s)) | silent("heartbeat_at", max(60, after_s))
+    lost = (Q(state=State.IMPORTING) & silent("heartbeat_at", after_s)) | (Q(state=State.UPLOADED) & unsent)
     for profile in Profile.objects.filter(lost):
         enqueue(profile)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -105,24 +106,14 @@ class Stack:
             self._begin([service], 10)
         elif not broker.answers(settings.REDIS_URL, 5):
             raise Failed(f"No broker answers at REDIS_URL={settings.REDIS_URL}. Start it, or unset REDIS_URL.")
+        drop_uploads()
         services = [self._worker("loop", "autoresearch_web", 2)]
         services.append(
             self._worker("profiles", "autoresearch_web", 2)
         )  # an import beside a problem's check, which takes minutes
         services.append(self._worker("propose", "autoresearch_web", settings.MODEL_PROPOSALS_AT_ONCE, "--pool=threads"))
         services += self._evaluators()
-        services.append(
-            self._service(
-                "beat",
-                [
-                    *self._celery("autoresearch_web"),
-                    "beat",
-                    "--schedule",
-                    str(settings.AUTORESEARCH_HOME / "beat"),
-                    "--pidfile=",
-                ],
-            )
-        )
+        services.append(self._service("beat", [*self._celery("autoresearch_web"), "beat", "--pidfile="]))
         services[-1].is_ready = lambda: True
         if self.web:
             argv = [
@@ -205,6 +196,8 @@ class Stack:
         for service in self.services:
             if not self.ending and (status := service.died()) is not None:
                 prefixed("up", f"{service.name} ended with status {status}; starting it again")
+                if service.name == "web":
+                    drop_uploads()
                 service.restart()
                 self._write_state()
 
@@ -213,6 +206,13 @@ class Stack:
         while not self.ending:
             self.check()
             time.sleep(0.2)
+
+
+def drop_uploads() -> None:
+    """Delete what a web that was killed had taken of uploads: up to gigabytes, of which nobody knows any more."""
+    for path in Path(settings.FILE_UPLOAD_TEMP_DIR).iterdir():
+        with contextlib.suppress(OSError):
+            path.unlink()
 
 
 def check_address(host: str, port: int) -> None:

@@ -44,8 +44,7 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None, *, reco
     :param recorded: it comes with the product, and pages call it so.
     """
     archive = Archive(file)
-    if known := Campaign.objects.filter(imported_from__sha256=archive.sha256).first():
-        raise KnownError(f"This archive was imported before: campaign {known.pk}, {known.title}.")
+    refuse_known(archive)
     origin = {
         "file": name[:200],
         "sha256": archive.sha256,
@@ -58,6 +57,7 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None, *, reco
     restoring = _Restoring(archive)
     try:
         with transaction.atomic():
+            refuse_known(archive)  # two that take in the same file at once come here one after the other
             campaign = restoring.campaign(origin)
             compare(archive, campaign)
     except BaseException as error:
@@ -65,6 +65,11 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None, *, reco
         raise _said(error) from None
     transaction.on_commit(lambda: captures.open_kept(campaign.pk), robust=True)
     return campaign
+
+
+def refuse_known(archive: Archive) -> None:
+    if known := Campaign.objects.filter(imported_from__sha256=archive.sha256).first():
+        raise KnownError(f"This archive was imported before: campaign {known.pk}, {known.title}.")
 
 
 def _said(error: BaseException) -> BaseException:

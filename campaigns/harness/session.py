@@ -52,6 +52,10 @@ DISTURBED_NS, DISTURBED_SHARE = 50_000, 0.03
 TRIES = 4
 EMPTY_BLOCKS = 9
 ENOUGH_BLOCKS = 24
+CHOOSY_BLOCKS, CHOOSY = 30, 0.45
+"""A candidate of which so many more blocks were disturbed than of the others has them measured again when it likes: by a sleep
+at the end of those that were slow. Of 51 to 76 blocks such a one had 0.67 disturbed, the others 0.06 to 0.08; the same
+kernel without the sleep had up to 0.35, the others 0.15, at a load of 8 on two cores."""
 SPOT_CHECK_S = 0.02
 MIN_CALL_LIMIT_S = 2.0
 SLOWER_LIMIT = 30.0
@@ -263,12 +267,30 @@ class Session:
     def look_at_clocks(self) -> None:
         """A busy machine disturbs every runner; a candidate that alone is disturbed waits for somebody else's work."""
         mine, others = self.disturbed()
-        if len(self.blocks[CANDIDATE]) < ENOUGH_BLOCKS or mine < 0.95 or others > 0.5:
+        blocks = len(self.blocks[CANDIDATE])
+        always = blocks >= ENOUGH_BLOCKS and mine >= 0.95 and others <= 0.5
+        if not always and (blocks < CHOOSY_BLOCKS or mine <= self.expected(others) + CHOOSY):
             return
         text = f"in {mine:.0%} of its blocks it took more time than it used the processor: it sleeps or waits"
+        text += (
+            "" if always else f"; of the other runners it was {others:.0%}, and blocks like these are measured again"
+        )
         data = {"candidate": mine, "others": others}
         self.evaluation.add_finding(Finding(rule="clocks-disagree", severity="block", evidence=text, data=data))
-        raise CandidateFailure("flagged", text)
+        if always or "clocks-disagree" not in self.evaluation.request.dismissed:
+            raise CandidateFailure("flagged", text, rule="clocks-disagree")
+
+    def expected(self, others: float) -> float:
+        """The share of disturbed blocks of an honest candidate: as the others', and more where its blocks are longer."""
+        longer = [1.0]
+        for lane in self.lanes:
+            mine, rest = (
+                [t for who in whose for t in lane.times[who] if t == t]
+                for whose in ([CANDIDATE], [who for who in self.runners if who != CANDIDATE])
+            )
+            if mine and rest:
+                longer.append(statistics.median(mine) / statistics.median(rest))
+        return 1 - (1 - others) ** max(longer)
 
     def look_outside_the_clock(self) -> None:
         finding = finding_for(CANDIDATE, {lane.stand.workload.name: lane.outside for lane in self.lanes})

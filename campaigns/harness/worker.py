@@ -136,7 +136,7 @@ def capture_ticket(
     """
     die_with_parent()
     queue = task.request.delivery_info["routing_key"]
-    since = put_off_since or time.time()
+    since = min(put_off_since or time.time(), time.time())  # the clock may have been set back
     parsed = msgspec.convert(request, EvaluationRequest)
     taken = {(role, tool) for role, tool in map(json.loads, broker().smembers(f"capture:{ticket}:taken"))}
     others = Others(queue, parsed, since)
@@ -177,15 +177,19 @@ class Others:
 
     def waiting(self) -> bool:
         """Asked many times a second, it looks a few times."""
-        if time.time() - self.since > self.put_off_s:
+        if self.has_waited():
             return False
         if time.monotonic() - self.looked > LOOK_S:
             self.looked, self.found = time.monotonic(), others_wait(self.queue)
         return self.found
 
+    def has_waited(self) -> bool:
+        """Whether its time is over; also where the clock was set back, and says nothing of how long it has been."""
+        return not 0 <= time.time() - self.since <= self.put_off_s
+
     def quiet(self) -> bool:
         """Wait until the evaluator has been idle for a while, or this has waited too long; False once something else comes."""
-        while time.time() - self.since <= self.put_off_s:
+        while not self.has_waited():
             if self.waiting():
                 return False
             if self.idle_s + time.monotonic() - self.began > self.quiet_s:

@@ -7,7 +7,6 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 
 import msgspec
 from django.conf import settings
@@ -20,6 +19,7 @@ from campaigns.harness.errors import Infrastructure, Stopped
 from campaigns.harness.problem_check import check_problem
 from campaigns.models import ProblemImport
 from campaigns.models.problem_import import ImportState
+from profiling.silence import clock, silent
 
 from .convert import convert, renamed
 from .draft import Draft
@@ -43,11 +43,12 @@ def enqueue(job: ProblemImport) -> None:
 
 def watch() -> None:
     """Send again what waits or was begun, and has been silent since."""
-    now = timezone.now()
-    silent = now - timedelta(seconds=settings.LOST_AFTER_S)
-    lost = Q(state=ImportState.RUNNING, heartbeat_at__lt=silent)
-    waiting = Q(state=ImportState.WAITING, heartbeat_at=None, created_at__lt=silent)
-    waiting |= Q(state=ImportState.WAITING, heartbeat_at__lt=now - timedelta(seconds=60))
+    if clock.was_set():
+        return
+    now, after_s = timezone.now(), settings.LOST_AFTER_S
+    lost = Q(state=ImportState.RUNNING) & silent("heartbeat_at", after_s)
+    unsent = (Q(heartbeat_at=None) & silent("created_at", after_s)) | silent("heartbeat_at", 60)
+    waiting = Q(state=ImportState.WAITING) & unsent
     for job in ProblemImport.objects.filter(lost | waiting).only("pk"):
         ProblemImport.objects.filter(pk=job.pk, state=ImportState.WAITING).update(heartbeat_at=now)
         enqueue(job)

@@ -123,7 +123,7 @@ class Campaign(models.Model):
     def elapsed(self) -> timedelta:
         """Time spent running; pauses do not count."""
         running = (timezone.now() - self.resumed_at) if self.resumed_at and not self.is_ended else timedelta()
-        return timedelta(seconds=self.ran_s) + running
+        return timedelta(seconds=self.ran_s) + max(timedelta(), running)  # the clock may have been set back
 
     def best(self) -> Attempt | None:
         """The incumbent: it won every comparison side by side that led to it. Not the highest speed-up ever read, which

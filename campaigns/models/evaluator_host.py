@@ -8,6 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from campaigns.harness.report import Host
+from profiling.silence import is_silent
 
 WATCHED = ("driver", "torch", "triton")
 """Versions that can change how fast a kernel is, or whether it is right, without a line of it being changed."""
@@ -56,4 +57,4 @@ class EvaluatorHost(models.Model):
         return fingerprint(self.versions)
 
     def is_silent(self) -> bool:
-        return timezone.now() - self.last_seen > SILENT_AFTER
+        return is_silent(self.last_seen, SILENT_AFTER.total_seconds())

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import uuid
-from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
 from django.utils import timezone
+
+from profiling.silence import is_silent, silent
 
 
 class ImportState(models.TextChoices):
@@ -57,13 +58,13 @@ class ProblemImport(models.Model):
     def is_silent(self) -> bool:
         """Whether nothing was heard of it for so long that somebody else may take it up."""
         seen = self.heartbeat_at or self.created_at
-        return self.is_busy() and timezone.now() - seen > timedelta(seconds=settings.LOST_AFTER_S)
+        return self.is_busy() and is_silent(seen, settings.LOST_AFTER_S)
 
     def claim(self, run: uuid.UUID) -> bool:
         """Take it for ``run``: one process at a time, but anyone's once it fell silent."""
         now = timezone.now()
-        silent = models.Q(heartbeat_at__lt=now - timedelta(seconds=settings.LOST_AFTER_S))
-        free = models.Q(state=ImportState.WAITING) | (models.Q(state=ImportState.RUNNING) & silent)
+        unheard = silent("heartbeat_at", settings.LOST_AFTER_S)
+        free = models.Q(state=ImportState.WAITING) | (models.Q(state=ImportState.RUNNING) & unheard)
         changed = ProblemImport.objects.filter(free, pk=self.pk).update(
             state=ImportState.RUNNING,
             run=run,

@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 import msgspec
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
@@ -24,6 +25,7 @@ from campaigns.library import shelf
 from campaigns.library.runtime.ranges import gain_near, outside
 from campaigns.models import Attempt, EvaluatorHost, Kernel, Review, StackMeasurement, StackState, Verdict
 from campaigns.models.evaluator_host import SILENT_AFTER
+from profiling.silence import clock, is_silent
 
 from . import catalogue
 from .catalogue import Scenario
@@ -247,6 +249,42 @@ def conclude(ticket: str) -> None:
     except (msgspec.MsgspecError, KeyError) as error:
         end(ticket, StackState.FAILED, error=f"the evaluator's report could not be read: {error}")
     dispatch.forget(ticket)
+
+
+def watch() -> None:
+    """Take in what was reported, and ask again for what was lost with its evaluator or with the broker, a few times."""
+    for row in StackMeasurement.objects.filter(state=StackState.WAITING):
+        if dispatch.report_of(row.ticket):
+            conclude(row.ticket)
+        elif is_silent(row.created_at, settings.LOST_AFTER_S) and not clock.was_set() and not under_way(row):
+            look_after(row)
+
+
+def under_way(row: StackMeasurement) -> bool:
+    return bool(dispatch.alive(row.ticket)) or dispatch.is_waiting(row.ticket, f"gpu.{row.hardware}")
+
+
+LOST = "the evaluator that measured it was lost"
+
+
+def look_after(row: StackMeasurement) -> None:
+    if dispatch.report_of(row.ticket):  # it came between the two looks
+        conclude(row.ticket)
+        return
+    before = StackMeasurement.objects.filter(scenario=row.scenario, id__lt=row.pk).values_list("error", flat=True)
+    again = list(before[: dispatch.MAX_TRIES - 1]) != [LOST] * (dispatch.MAX_TRIES - 1)
+    if not end(row.ticket, StackState.FAILED, error=LOST if again else f"{LOST}, {dispatch.MAX_TRIES} times in a row"):
+        return
+    dispatch.cancel(row.ticket)
+    tried = list(row.tried.values_list("pk", flat=True))
+    log.warning("the measurement of %s was lost with its evaluator%s", row.scenario, "; asking again" if again else "")
+    try:
+        if again and tried:
+            try_together(row.scenario, tried, row.by)
+        elif again:
+            ask(row.scenario, row.by)
+    except (ActionError, ProblemError, OperationalError, RedisError, ConnectionError) as error:
+        log.warning("scenario %s is not measured again: %s", row.scenario, error)
 
 
 def after_approval(review: Review) -> None:

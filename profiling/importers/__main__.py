@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import json
 import os
 import resource
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,8 @@ def confine(memory_bytes: int, seconds: int, parent: int) -> None:
     """Limits of this process. The wall-clock limit is ``Limits.seconds`` and, above it, the parent's."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if memory_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        # What it writes to counts, and not the file that it maps: captures may be as large as the limit, or larger.
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     resource.setrlimit(resource.RLIMIT_CPU, (4 * seconds, 4 * seconds + 5))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -34,6 +37,29 @@ def confine(memory_bytes: int, seconds: int, parent: int) -> None:
 def say(**message: Any) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def out_of_memory(error: Exception) -> bool:
+    no_thread = isinstance(error, RuntimeError) and "start new thread" in str(error)
+    return no_thread or isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM
+
+
+def no_room(error: Exception) -> bool:
+    numpys = ("requested and", "Not enough free space")  # which give no number
+    numbered = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    return numbered or (isinstance(error, OSError) and any(words in str(error) for words in numpys))
+
+
+def fault(error: Exception) -> dict[str, str]:
+    """What an error that no importer foresaw is told as. By its place and kind only: its text may hold what the capture holds."""
+    if no_room(error):
+        return {
+            "error": "the disk is full",
+            "hint": "The upload is kept. Make room in the data folder, then try again.",
+        }
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    what = f"the import failed in {Path(frame.filename).name}, line {frame.lineno} ({type(error).__name__})"
+    return {"error": what, "hint": "The upload is kept. Report the fault with these words; a shorter window may pass."}
 
 
 def main() -> int:
@@ -65,7 +91,10 @@ def main() -> int:
         why = {"error": refused.error, "hint": refused.hint, "format": refused.format}
         say(refused=why | {"needs_export": refused.needs_export})
         return 2
-    except MemoryError:
+    except Exception as error:
+        if not out_of_memory(error):
+            say(refused=fault(error))
+            return 2
         hint = "Capture a shorter window, or raise PROFILE_IMPORT_MEMORY_BYTES."
         limit = f"{options.memory_bytes / (1 << 30):.1f} GiB" if options.memory_bytes else "of this machine"
         say(refused={"error": f"the import needs more memory than its limit ({limit})", "hint": hint})

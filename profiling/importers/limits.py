@@ -30,7 +30,7 @@ class Refused(Exception):
 
 @dataclass
 class Limits:
-    """Bounds of one import. The memory bound is set by whoever starts the process (RLIMIT_AS)."""
+    """Bounds of one import. The memory bound is set by whoever starts the process (RLIMIT_DATA)."""
 
     seconds: float = 900.0
     max_events: int = 60_000_000

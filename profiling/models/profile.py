@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.db import models
 from django.urls import reverse
 from django.utils import timezone
 
+from profiling.silence import is_silent, silent
 from profiling.store import STORE_VERSION, Store
 from profiling.trace import Trace
 
@@ -95,13 +95,13 @@ class Profile(models.Model):
     def is_stale(self) -> bool:
         """Whether an import that was begun, or was to begin, has fallen silent."""
         seen = self.heartbeat_at or self.created_at
-        return self.is_busy() and timezone.now() - seen > timedelta(seconds=settings.LOST_AFTER_S)
+        return self.is_busy() and is_silent(seen, settings.LOST_AFTER_S)
 
     def claim(self, run: uuid.UUID) -> bool:
         """Take the import for ``run``: one process at a time, but anyone's once it has been silent for too long."""
         now = timezone.now()
-        silent = models.Q(heartbeat_at=None) | models.Q(heartbeat_at__lt=now - timedelta(seconds=settings.LOST_AFTER_S))
-        open_to_all = models.Q(state=State.UPLOADED) | (models.Q(state=State.IMPORTING) & silent)
+        unheard = models.Q(heartbeat_at=None) | silent("heartbeat_at", settings.LOST_AFTER_S)
+        open_to_all = models.Q(state=State.UPLOADED) | (models.Q(state=State.IMPORTING) & unheard)
         changed = Profile.objects.filter(open_to_all, pk=self.pk).update(
             state=State.IMPORTING,
             run=run,
@@ -130,9 +130,8 @@ class Profile(models.Model):
     def ask_again(self) -> bool:
         """Back to waiting, for a person who wants another try."""
         retriable = Profile.objects.filter(pk=self.pk).exclude(state=State.READY)
-        busy = models.Q(
-            state=State.IMPORTING, heartbeat_at__gte=timezone.now() - timedelta(seconds=settings.LOST_AFTER_S)
-        )
+        heard = models.Q(heartbeat_at__isnull=False) & ~silent("heartbeat_at", settings.LOST_AFTER_S)
+        busy = models.Q(state=State.IMPORTING) & heard
         return (
             retriable.exclude(busy).update(
                 state=State.UPLOADED, attempts=0, progress=0, phase="", error="", hint="", heartbeat_at=None, run=None

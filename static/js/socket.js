@@ -43,7 +43,7 @@ export class Socket {
   /** Ask again. A socket that looks open may be dead after a sleep, and would not tell: one that was silent for long
    *  is replaced, which costs nothing, since the address says what the page has. */
   wake() {
-    if (this.ws.readyState === WebSocket.OPEN && Date.now() - this.heardAt > DOUBT_MS) {
+    if (this.ws.readyState === WebSocket.OPEN && Math.abs(Date.now() - this.heardAt) > DOUBT_MS) {
       this.heardAt = Date.now();
       this.ws.close();
       this.connect();

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import timedelta
 
 import msgspec
 import pytest
+from django.utils import timezone
 
 from campaigns import actions, conclusion, dispatch, progress, watching
 from campaigns.harness import report as reports
 from campaigns.harness.report import Confirmation, Ratio
 from campaigns.models import Attempt, Event, Phase
+from profiling.silence import clock
 from tests.factories import make_attempt, make_campaign, make_report, person
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -121,6 +124,29 @@ def test_an_evaluation_whose_worker_is_gone_is_sent_out_again(sent, at_broker):
     watching.look_after(sent)
     sent.refresh_from_db()
     assert sent.ticket != ticket
+    assert sent.tries == 2
+
+
+def test_once_the_clock_was_set_everybody_has_time_to_speak_before_they_count_as_lost(sent, at_broker, monkeypatch):
+    at_broker.delete("gpu.cpu")
+    quiet_for_long(sent)
+    ticket = sent.ticket
+    monkeypatch.setattr(clock, "jumped_at_s", float("-inf"))
+    monkeypatch.setattr(clock, "offset_s", clock.look() - 3 * 3600)
+    watching.watch()
+    sent.refresh_from_db()
+    assert sent.ticket == ticket
+    clock.jumped_at_s -= 3600
+    watching.watch()
+    sent.refresh_from_db()
+    assert sent.ticket != ticket
+
+
+def test_a_worker_that_is_gone_is_found_though_the_clock_was_set_back_since(sent, at_broker):
+    at_broker.delete("gpu.cpu")
+    Attempt.objects.filter(pk=sent.pk).update(sent_at=timezone.now() + timedelta(hours=1))
+    watching.find_lost()
+    sent.refresh_from_db()
     assert sent.tries == 2
 
 

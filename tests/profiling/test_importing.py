@@ -134,6 +134,15 @@ def test_the_memory_limit_holds(tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
+def test_a_capture_may_be_larger_than_the_memory_limit(tmp_path: Path) -> None:
+    """It is mapped, once for each table: 2 GB failed with the default limit of 4 GiB."""
+    large = tmp_path / "large.sqlite"
+    large.write_bytes(DEMO.read_bytes())
+    os.truncate(large, 5 << 30)  # sparse
+    report = child.run_import(large, tmp_path / "store", "x", 60, 1 << 30, lambda percent, phase: True)
+    assert report["kernels"] == 7842
+
+
 def test_a_killed_child_is_told_apart_from_a_bad_file(tmp_path: Path) -> None:
     pids: list[int] = []
     real = subprocess.Popen

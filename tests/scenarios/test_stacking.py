@@ -181,6 +181,18 @@ def test_a_report_is_kept_once(answered):
     assert (row.state, row.error) == (StackState.DONE, "")
 
 
+def test_a_measurement_that_is_lost_with_its_evaluator_is_asked_for_again_but_not_for_ever(sent, monkeypatch, settings):
+    for name in ("report_of", "alive", "is_waiting", "cancel"):
+        monkeypatch.setattr(f"campaigns.dispatch.{name}", lambda *_: None)
+    settings.LOST_AFTER_S = 0
+    waiting()
+    for _ in range(5):
+        stacking.watch()
+    rows = list(StackMeasurement.objects.order_by("id"))
+    assert [row.state for row in rows] == [StackState.FAILED] * 3
+    assert rows[-1].error.endswith("3 times in a row")
+
+
 @pytest.mark.parametrize(("answer", "error"), [
     (b'{"error": "the machine is busy"}', "the machine is busy"),
     (b"nonsense", "could not be read"),

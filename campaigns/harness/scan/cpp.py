@@ -32,6 +32,17 @@ CALLS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(("signal", "sigaction", "setitimer", "timer_create", "alarm"), ("signals", "works by signals or timers")),
 }  # fmt: skip
+OF_THE_C_LIBRARY = {
+    "clock_gettime",
+    "gettimeofday",
+    "nanosleep",
+    "clock_nanosleep",
+    "recvmsg",
+    "sendmsg",
+    "mmap",
+    "munmap",
+}
+"""What a runner's loop asks of the C library: a candidate that defines one of these wants to be asked in its place."""
 STD_TYPES = {
     "thread": ("threads", "starts a thread"),
     "jthread": ("threads", "starts a thread"),
@@ -59,13 +70,18 @@ def scan_cpp(path: str, text: str) -> list[Finding]:
     if len(code) > MOST_TOKENS:
         raise TooInvolved
     closing = _closing(code)
-    own = {code[i].text for i in range(len(code)) if _is_definition(code, i, closing)} | _variables(code, closing)
+    defined = [code[i] for i in range(len(code)) if _is_definition(code, i, closing)]
+    own = {token.text for token in defined} | _variables(code, closing)
     found = [
         *_directives(path, code),
         *_assembly(path, code, closing),
         *_attributes(path, code, closing),
         *_state(path, code),
     ]
+    for token in defined:
+        if token.text in OF_THE_C_LIBRARY:
+            told = f"{token.text}: it puts a function in the C library's place"
+            found.append(_finding("patching", "block", told, path, token))
     for i, token in enumerate(code):
         if token.kind != "name":
             continue
