@@ -25,7 +25,7 @@ from campaigns.models import (
 
 from . import signing
 from .control import name
-from .errors import ActionError, refuse_imported
+from .errors import ActionError, refuse_imported, some
 
 
 def approve(
@@ -41,7 +41,7 @@ def approve(
             f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved."
         )
     if blocks := attempt.open_blocks():
-        raise ActionError(f"{blocks} blocking flag(s) stand open. Confirm or dismiss them first.")
+        raise ActionError(f"{some(blocks, 'blocking flag', 'stands', 'stand')} open. Confirm or dismiss each of them first.")
     if sha256 != attempt.signed_sha256(range_):
         raise ActionError("What you saw is no longer what is stored. Look at it again before you sign.")
     decision = signing.decision_of(attempt, person, range_)

@@ -16,3 +16,8 @@ def refuse_imported(campaign: Campaign) -> None:
         raise ActionError(
             "This campaign was imported from an archive and is only read. Start one of your own from its idea."
         )
+
+
+def some(number: int, thing: str, one_does: str, many_do: str) -> str:
+    """``some(2, "kept kernel", "waits", "wait")`` is "2 kept kernels wait"."""
+    return f"{number:,} {thing} {one_does}" if number == 1 else f"{number:,} {thing}s {many_do}"

@@ -24,7 +24,7 @@ from campaigns.models import Attempt, Campaign, Event, Gate, Idea, Phase, State,
 from campaigns.proposers import registry
 from campaigns.proposers.base import Usage
 
-from .errors import ActionError
+from .errors import ActionError, some
 
 MAX_FILES = 64
 MAX_TEXT_BYTES = 1 << 20
@@ -197,7 +197,8 @@ def check_open(campaign: Campaign) -> None:
         )
         raise Refusal(error, "Wait for the last verdicts.", status=409)
     if now.gate == Gate.PERSON and now.waiting_for_review:
-        error = f"{now.waiting_for_review} kept kernel(s) wait for a person, and this campaign goes on only after that."
+        kept = some(now.waiting_for_review, "kept kernel", "waits", "wait")
+        error = f"{kept} for a person, and this campaign goes on only after that."
         raise Refusal(error, "Tell the person, and submit again after the review.", status=409)
     if now.ready >= MAX_WAITING:
         raise Refusal(

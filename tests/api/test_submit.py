@@ -81,7 +81,7 @@ def test_never_more_than_the_budget(agent, campaign):
 def test_with_a_persons_gate_it_waits_for_the_review(agent, campaign):
     Campaign.objects.update(gate="person")
     make_attempt(campaign, "kept")
-    refused(submit(agent, campaign), 409, "wait for a person")
+    refused(submit(agent, campaign), 409, "waits for a person")
 
 
 def test_time_that_is_spent_is_spent(agent, campaign):

@@ -154,4 +154,10 @@ def table(campaign: Campaign, result: dict[str, Any]) -> str:
     best = result["best"]
     found = f"best {best['speedup']:.3f}× (attempt {best['attempt']})" if best else "nothing kept"
     tally = ", ".join(f"{n} {verdict}" for verdict, n in sorted(campaign.tally().items()))
-    return f"Campaign {campaign.pk} {campaign.state}: {campaign.state_reason}. {found}. {tally}. {result['seconds']:.0f} s."
+    said = [
+        f"Campaign {campaign.pk} {campaign.state}: {campaign.state_reason}",
+        found,
+        tally,
+        f"{result['seconds']:.0f} s",
+    ]
+    return ". ".join(filter(None, said)) + "."
