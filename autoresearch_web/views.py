@@ -18,7 +18,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         if user is not None:
             access.sign_in(request, user)
             return redirect(access.safe_next(request))
-        error = "This link was used already or is too old. `manage.py login_link` prints a new one."
+        error = "This link was used already or is too old. On the machine where it runs, manage.py login_link prints a new one."
         if request.user.is_authenticated:
             return redirect(access.safe_next(request))
         return render(request, "login.html", {"error": error}, status=403)

@@ -41,7 +41,9 @@ def approve(
             f"Attempt {attempt.number} was {attempt.get_verdict_display()}; only kept kernels are approved."
         )
     if blocks := attempt.open_blocks():
-        raise ActionError(f"{some(blocks, 'blocking flag', 'stands', 'stand')} open. Confirm or dismiss each of them first.")
+        raise ActionError(
+            f"{some(blocks, 'blocking flag', 'stands', 'stand')} open. Confirm or dismiss each of them first."
+        )
     if sha256 != attempt.signed_sha256(range_):
         raise ActionError("What you saw is no longer what is stored. Look at it again before you sign.")
     decision = signing.decision_of(attempt, person, range_)

@@ -5,18 +5,33 @@ from typing import Any
 from django import template
 
 from campaigns import captures
-from campaigns.models import Attempt
+from campaigns.models import Attempt, Campaign, Verdict
 from campaigns.presenters import captured
 from profiling.models import Profile
 
 register = template.Library()
 register.filter(captured.captures_title)
+MAX_TIMELINES = 4
 
 
 @register.inclusion_tag("attempts/_profiles.html")
 def captured_profiles(attempt: Attempt) -> dict[str, Any]:
     """The profiles of an attempt's baseline and candidate, with the way to their comparison."""
     return {"pair": captures.pair(attempt), "attempt": attempt}
+
+
+@register.simple_tag
+def side_by_side(attempt: Attempt) -> str:
+    """The address at which an attempt's capture stands beside its baseline's; empty where one of the two is not there."""
+    found = captures.pair(attempt) if attempt.verdict == Verdict.KEPT else None
+    return found.compare if found else ""
+
+
+@register.simple_tag
+def timelines_of(campaign: Campaign) -> list[tuple[Attempt, str]]:
+    """The latest kept attempts whose captures can be seen beside the baseline's, each with the address."""
+    kept = campaign.attempts.filter(verdict=Verdict.KEPT).order_by("-number")[:MAX_TIMELINES]
+    return [(attempt, address) for attempt in kept if (address := side_by_side(attempt))]
 
 
 @register.inclusion_tag("attempts/_taken_for.html")

@@ -76,6 +76,7 @@ def test_an_imported_campaign_shows_them_and_compares_them(rich, exported, clien
     client.force_login(samples.person("eve"))
     page = client.get(one.get_absolute_url()).content.decode()
     assert pair.compare.replace("&", "&amp;") in page
+    assert pair.compare.replace("&", "&amp;") in client.get(campaign.get_absolute_url()).content.decode()
     assert "no &lt;permission&gt; to read counters" in page
     compared = client.get(pair.compare)
     assert compared.context["result"]["a"]["occurrences"] == 5
