@@ -8,10 +8,12 @@ from campaigns import captures
 from campaigns.models import Attempt, Campaign, Verdict
 from campaigns.presenters import captured
 from profiling.models import Profile
+from profiling.models import State as ProfileState
 
 register = template.Library()
 register.filter(captured.captures_title)
 MAX_TIMELINES = 4
+COMING = (str(ProfileState.UPLOADED.label), str(ProfileState.IMPORTING.label))
 
 
 @register.inclusion_tag("attempts/_profiles.html")
@@ -28,10 +30,15 @@ def side_by_side(attempt: Attempt) -> str:
 
 
 @register.simple_tag
-def timelines_of(campaign: Campaign) -> list[tuple[Attempt, str]]:
-    """The latest kept attempts whose captures can be seen beside the baseline's, each with the address."""
+def timelines_of(campaign: Campaign) -> dict[str, Any]:
+    """``shown``: the latest kept attempts whose captures can be seen beside the baseline's, each with the address.
+    ``coming``: whether others are still imported."""
     kept = campaign.attempts.filter(verdict=Verdict.KEPT).order_by("-number")[:MAX_TIMELINES]
-    return [(attempt, address) for attempt in kept if (address := side_by_side(attempt))]
+    pairs = [(attempt, pair) for attempt in kept if (pair := captures.pair(attempt))]
+    return {
+        "shown": [(attempt, pair.compare) for attempt, pair in pairs if pair.compare],
+        "coming": any(side.word in COMING for _, pair in pairs for side in pair.sides),
+    }
 
 
 @register.inclusion_tag("attempts/_taken_for.html")
