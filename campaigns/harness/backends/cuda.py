@@ -16,7 +16,8 @@ BUILD_LIMIT_S = 300.0
 LIMITS = sandbox.Limits(
     memory_bytes=8192 * sandbox.MIB, processes=64, file_bytes=256 * sandbox.MIB, tmp_bytes=512 * sandbox.MIB, cpu_s=300
 )
-CHECK_FILE = "autoresearch_check.cu"
+CHECK_FILE = "autoresearch_check.cpp"
+"""For the host alone: nvcc takes more than a second for a file of its own language with nothing for the device in it."""
 CHECK = """#include <cuda_runtime.h>
 // The runtime is linked statically: only code in the same object sees the error of a launch made here.
 extern "C" const char* autoresearch_last_error() {
