@@ -7,7 +7,9 @@ name only after all of it has come. This stands before Django.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import gc
 import json
 import logging
 import shutil
@@ -35,6 +37,9 @@ STRANGER_BYTES = 64 << 10
 """Enough to sign in with. More is taken from those only who are signed in, or send a valid token."""
 RESERVE_BYTES = 256 << 20
 """What an upload leaves free: on a full disk nobody can sign in, delete anything, or go on."""
+GIVEN_UP_S = 45.0
+"""After a large body garbage is looked for, once its form has surely been taken apart: an upload that its browser gave up
+meanwhile is closed by nobody, and lay on the disk for as long as nothing else came."""
 DRAINED_BYTES = 64 << 20
 """Read and thrown away beyond the limit: a browser that is cut off in the middle shows no answer at all."""
 
@@ -67,6 +72,9 @@ class BoundedBodies:
                     raise
                 log.warning("a request could not be kept: %s", error)
                 await refuse(scope, send, 507, f"The request could not be kept: {found['error']}.", found["hint"])
+            finally:
+                if body.seen > settings.FILE_UPLOAD_MAX_MEMORY_SIZE:
+                    asyncio.get_running_loop().call_later(GIVEN_UP_S, gc.collect)
         if body.is_too_large and is_stranger and not scope["path"].startswith("/login"):
             hint = "Send a valid token." if is_api(scope["path"]) else "Sign in, then send it again."
             await refuse(scope, send, 401, "You are not signed in, so what you sent was not taken.", hint)

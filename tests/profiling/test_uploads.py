@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import stat
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,20 @@ def test_without_a_broker_the_upload_waits(monkeypatch: pytest.MonkeyPatch) -> N
     profile, _ = uploads.take(file(), None)
     assert profile.state == "uploaded"
     assert profile.has_upload()
+
+
+def test_half_an_upload_does_not_stay_on_the_disk_that_it_filled(
+    client: Any, django_user_model: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FILE_UPLOAD_TEMP_DIR, settings.FILE_UPLOAD_MAX_MEMORY_SIZE = tmp_path, 10
+    client.force_login(django_user_model.objects.create_user("ann"))
+    client.raise_request_exception = False
+    there: list[int] = []
+
+    def full(*_: object) -> None:
+        there.append(len(list(tmp_path.iterdir())))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("django.core.files.uploadhandler.TemporaryFileUploadHandler.receive_data_chunk", full)
+    answer = client.post("/profiles/upload", {"file": file(b"x" * 1000)})
+    assert (answer.status_code, there, list(tmp_path.iterdir())) == (503, [1], [])
