@@ -158,7 +158,7 @@ def test_two_proposals_at_once_share_what_is_left(at_broker, serve, vendor):
 
 def test_a_campaign_without_model_or_with_an_unknown_endpoint_is_not_created(serve, vendor):
     serve()
-    with pytest.raises(ActionError, match="wants the option `model`"):
+    with pytest.raises(ActionError, match="the option `model`"):
         actions.create(NewCampaign(problem="rmsnorm", idea="x", agent=vendor), None)
     options = {"model": "m", "endpoint": "evil"}
     with pytest.raises(ActionError, match="no endpoint 'evil'"):
