@@ -90,13 +90,16 @@ class Service:
         time.sleep(min(0.5 * self.restarts, 10))
         self.start()
 
+    def ask_to_end(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGTERM)
+
     def stop(self, within_s: float = 5) -> None:
+        """Wait that long for it to end, once it was asked to, and kill what is left then."""
         if self.process is None:
             return
-        if self.process.poll() is None:
-            os.kill(self.process.pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(within_s)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(within_s)
         kill_sessions({self.process.pid})
         self.process.wait()
 

@@ -25,7 +25,8 @@ from .guard import Guard
 from .service import Service, prefixed
 
 ROOT = Path(settings.BASE_DIR)
-
+BROKER, END_WITHIN_S = "broker", 5.0
+"""All but the broker are asked to end at the same time, and given so long together; then the broker, which they talk to."""
 
 SECRETS = re.compile(r"_KEY(_FILE)?$|SECRET|TOKEN|PASSWORD|^DATABASE_URL$")
 
@@ -86,8 +87,13 @@ class Stack:
 
     def __exit__(self, *exc: object) -> None:
         self.ending = True
-        for service in reversed(self.services):
-            service.stop()
+        others = [service for service in reversed(self.services) if service.name != BROKER]
+        for some in (others, [service for service in self.services if service.name == BROKER]):
+            until = time.monotonic() + END_WITHIN_S
+            for service in some:
+                service.ask_to_end()
+            for service in some:
+                service.stop(max(0.0, until - time.monotonic()))
         self.guard.close()
         state_path().unlink(missing_ok=True)
         self._lock.close()
@@ -101,7 +107,7 @@ class Stack:
         if not os.environ.get("REDIS_URL"):
             socket_path = settings.REDIS_URL.removeprefix("unix://")
             Path(socket_path).unlink(missing_ok=True)
-            service = self._service("broker", broker.argv(socket_path, str(settings.AUTORESEARCH_HOME)))
+            service = self._service(BROKER, broker.argv(socket_path, str(settings.AUTORESEARCH_HOME)))
             service.is_ready = lambda: broker.answers(settings.REDIS_URL)
             self._begin([service], 10)
         elif not broker.answers(settings.REDIS_URL, 5):
