@@ -41,15 +41,15 @@ CAMPAIGNS = (
     *("tests/browser/test_main_job", "tests/system/test_killed_workers.py::test_a_killed_evaluator"),
 )
 """These have whole products measure. While one measures the others wait for its core, as several evaluators of a host do."""
-PRODUCT = (
-    *("tests/browser/", "tests/intake/test_in_", "tests/system/test_socket", "tests/system/test_up"),
-    "tests/system/test_killed",  # last: what it kills would still be starting when the next one asks
-)
+PRODUCT = ("tests/browser/", "tests/intake/test_in_", "tests/system/test_socket", "tests/system/test_up")
+KILLED = ("tests/system/test_killed",)
+"""Apart from the others that use a product: what these kill would still be starting when the next one asks."""
 SITE = (
     *(f"tests/pages/test_{name}" for name in ("accessibility", "in_browser", "hostile_in_browser", "stack_in_browser")),
 )
 WEB = ("tests/api/test_hostile", "tests/api/test_mcp", "tests/api/test_server")
-TOGETHER = {"measuring": MEASURING, "campaigns": CAMPAIGNS, "product": PRODUCT, "site": SITE, "web": WEB}
+TOGETHER = {"measuring": MEASURING, "campaigns": CAMPAIGNS, "product": PRODUCT, "killed": KILLED}
+TOGETHER |= {"site": SITE, "web": WEB}
 """Tests that go to one process, by the first that names them, in the order of their names; and these come before all others. A
 product, a site of pages and a web process are started once for all that share them."""
 PARTS = ("agents", "api", "browser", "harness", "intake", "pages", "scenarios", "system")

@@ -23,7 +23,7 @@ from .report import Outcome
 
 URGENT_S = 0.5
 SPIN_NS = 20_000_000
-"""The evaluator spins this long for an answer of a block before it sleeps between looks."""
+"""The evaluator spins this long for the answer of a block on a CPU before it sleeps between looks."""
 ASK_SPIN_NS = 50_000
 """And this long for all other answers (a draw, a map): nothing that is timed hangs on them, and spinning through them took a third
 of the evaluator's processor time, which whoever draws could have had."""
@@ -52,6 +52,8 @@ class Channel(Contained):
 
     spin_ns = SPIN_NS
     """How long it looks without sleeping for an answer that is not timed: what is said "go" next must not be kept waiting."""
+    block_spin_ns = SPIN_NS
+    """The same for an answer that is timed."""
 
     def __init__(
         self, spec: sandbox.Spec, should_stop: Callable[[], bool] | None = None, extra_fds: tuple[int, ...] = ()
@@ -157,7 +159,7 @@ class Channel(Contained):
             self.started.line.send(word.encode())
         except OSError:
             raise CandidateFailure(*self._death("before its first call")) from None
-        data = self._wait(limit_s, "a call", SPIN_NS)
+        data = self._wait(limit_s, "a call", self.block_spin_ns)
         wall_ns = time.perf_counter_ns() - began_ns
         try:
             cpu_ns = time.clock_gettime_ns(clock) - cpu_ns

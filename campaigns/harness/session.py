@@ -53,20 +53,6 @@ DISTURBED_NS, DISTURBED_SHARE = 50_000, 0.03
 TRIES = 4
 EMPTY_BLOCKS = 9
 ENOUGH_BLOCKS = 24
-TRIES = 4
-EMPTY_BLOCKS = 9
-ENOUGH_BLOCKS = 24
-CHOOSY_ROUNDS, CHOOSY = 12, 0.5
-"""A candidate that so often is the only one disturbed, at the first try of a workload in a round, has its blocks measured again
-when it likes: by a sleep at the end of slow ones. Shares of all blocks do not tell: where a machine is busy in bursts, those
-of one incumbent's two processes were seen 0.15 and 0.62 apart, since tries that follow each other share a burst."""
-TRIES = 4
-EMPTY_BLOCKS = 9
-ENOUGH_BLOCKS = 24
-CHOOSY_BLOCKS, CHOOSY = 30, 0.45
-"""A candidate of which so many more blocks were disturbed than of the others has them measured again when it likes: by a sleep
-at the end of those that were slow. Of 51 to 76 blocks such a one had 0.67 disturbed, the others 0.06 to 0.08; the same
-kernel without the sleep had up to 0.35, the others 0.15, at a load of 8 on two cores."""
 SPOT_CHECK_S = 0.02
 MIN_CALL_LIMIT_S = 2.0
 SLOWER_LIMIT = 30.0

@@ -10,6 +10,11 @@ from ..channel import ASK_SPIN_NS, Channel
 from ..errors import forged
 from ..processes import cpu_clock
 
+BLOCK_SPIN_NS = 60_000_000
+"""The evaluator spins through a whole block on a GPU: the longest, of twice ``lane.MAX_BLOCK_NS``, takes some 32 ms. With 20 ms it
+slept at the end of those, and waking took 160 µs more, give or take 70: seven times the spread of the device's own clock
+(docs/results/harness-h200.md, "Sleeping through the end of a block")."""
+
 
 class Clocks(NamedTuple):
     """One block by both clocks, in nanoseconds: the evaluator's own, which decides, and the device's events."""
@@ -21,7 +26,8 @@ class Clocks(NamedTuple):
 class GpuChannel(Channel):
     spin_ns = ASK_SPIN_NS
     """Several threads wait at the same time while kernels compile, each for a process of its own: spinning, they would take
-    the interpreter's lock from each other. What is timed is still waited for without sleeping."""
+    the interpreter's lock from each other. What is timed is waited for without sleeping."""
+    block_spin_ns = BLOCK_SPIN_NS
 
     def _urgent(self, pid: int, yes: bool) -> None:
         """No real-time priority: the driver's own threads must run beside the one that waits."""

@@ -13,7 +13,7 @@ import pytest
 from campaigns.harness import cores, kept_peaks
 from campaigns.harness.backends import get
 from campaigns.harness.errors import CandidateError, CandidateFailure
-from campaigns.harness.gpu import devices, kernels, lane, peaks, precision, work
+from campaigns.harness.gpu import channel, devices, kernels, lane, peaks, precision, work
 from campaigns.harness.gpu.engaged import unpacked
 from campaigns.harness.inside import gpu_profile, packages
 from campaigns.harness.inside.link import MAX_MESSAGE_BYTES
@@ -47,6 +47,10 @@ def test_rings_of_all_processes_together_fit_the_gpu():
 def test_few_workloads_get_longer_blocks_than_many():
     assert lane.calls_in_block(70_000, 3) == math.ceil(8_000_000 / 70_000)
     assert lane.calls_in_block(70_000, 12) == math.ceil(2_000_000 / 70_000)
+
+
+def test_the_evaluator_does_not_sleep_before_the_longest_block_ends():
+    assert channel.GpuChannel.block_spin_ns >= 1.5 * 2 * lane.MAX_BLOCK_NS
 
 
 def test_a_longer_block_that_took_no_longer_is_no_time():
