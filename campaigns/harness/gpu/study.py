@@ -100,7 +100,7 @@ class Study:
     def compare(self, workload: Workload, rng: random.Random) -> Row:
         began = time.monotonic()
         chosen, hooks = self.choose(rng), Quiet()
-        with dropped(list(chosen.values()), [workload]):
+        with self.bench.spares.still(), dropped(list(chosen.values()), [workload]):
             session = GpuSession(hooks, self.bench, chosen, "study")
             outcome: Outcome = session.run([workload])
         assert outcome.over_incumbent is not None
