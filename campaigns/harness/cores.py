@@ -69,8 +69,9 @@ def reserved(should_stop: Callable[[], bool], limit_s: float) -> Iterator[int]:
             os.sched_setaffinity(0, (allowed - {core}) or allowed)
         yield core
     finally:
-        os.sched_setaffinity(0, allowed)
         os.close(fd)
+        with contextlib.suppress(OSError):  # a container may have been given other cores since
+            os.sched_setaffinity(0, allowed)
 
 
 def _reserve(should_stop: Callable[[], bool], until: float) -> tuple[int, int]:

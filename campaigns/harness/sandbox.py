@@ -100,7 +100,7 @@ class Started:
     def init_pid(self) -> int:
         if self.status_fd is None:
             return self.process.pid
-        with contextlib.suppress(ValueError, KeyError):
+        with contextlib.suppress(ValueError, KeyError, IndexError):  # it may have ended before it wrote a line
             return int(json.loads(os.read(self.status_fd, 4096).splitlines()[0])["child-pid"])
         raise SandboxError("bubblewrap told no child-pid: the sandbox did not start")
 

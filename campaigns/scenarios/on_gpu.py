@@ -126,7 +126,7 @@ class GpuSession(Session):
         drawn: Draw = runner.draws[self.place]
         (piece,) = pieces(self.problem, self.workload, True, random.Random(0))
         out_bytes, expected_bytes = sizes(self.problem, self.workload, [piece])
-        area, _ = runner.ensure_area(out_bytes)
+        area = runner.ensure_area(out_bytes)
         expected = self.on_gpu.expected(expected_bytes)
         item = [piece.name, piece.first, piece.count]
         stored = runner.ask("store", STORE_LIMIT_S, slot=self.place, area=0, pieces=[[*item, piece.out_byte]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import math
 import random
 import secrets
@@ -14,7 +15,7 @@ from typing import Any
 
 from .. import backends
 from ..accuracy import Comparison
-from ..errors import CandidateFailure, Infrastructure
+from ..errors import CandidateFailure, Infrastructure, Stopped
 from ..memory import Area
 from ..problem import Problem, Workload
 from ..request import CandidateSource
@@ -25,6 +26,7 @@ from .runner import RENEW_LIMIT_S, STORE_LIMIT_S, GpuRunner
 from .spares import BECOME_LIMIT_S, Spares, become
 from .work import Draw, Piece, describe, expected_dtype, nbytes, pieces, sizes
 
+log = logging.getLogger(__name__)
 EXPECT_LIMIT_S = 120.0
 BASELINE_CALL_LIMIT_S = 180.0
 EXPECTED_AREA = 0
@@ -80,27 +82,41 @@ class GpuBench:
         """Have all three up, a dead one started again."""
         self.spares.fill()
         starting: list[tuple[GpuChannel, str, float, str]] = []
-        if self.reference is None or self.reference.closed or self.reference.exited():
-            self.reference = self._start("reference", "inputs.py", "reference.py", into=starting)
-            self.expected_area = None
-        if self.compare is None or self.compare.closed or self.compare.exited():
-            self.compare = self._start("compare", into=starting)
-            self.areas.clear()
-            self.expected_area = None
-        if self.baseline is None or self.baseline.channel.closed or self.baseline.channel.exited():
-            self._start_baseline()
-        answers = together(starting, lambda channel: trusted("a process of the harness"))
-        for answer in answers:
+        try:
+            self._start_missing(starting)
+        except BaseException:
+            for channel, *_ in starting:  # nobody takes their answers, which the next question would be given
+                channel.close()
+            raise
+        for answer in together(starting, lambda channel: trusted("a process of the harness")):
             self.facts = answer.get("facts") or self.facts
+        assert self.reference is not None
+        assert self.compare is not None
         assert self.baseline is not None
         self.baseline.load()
         for channel in (self.reference, self.compare, self.baseline.channel):
             channel.should_stop = lambda: self.should_stop()
 
+    def _start_missing(self, starting: list[tuple[GpuChannel, str, float, str]]) -> None:
+        """Start what is not there or has ended. Requests whose answers have to be waited for are added to ``starting``."""
+        if ended(self.reference):
+            self.reference = self._start("reference", "inputs.py", "reference.py", into=starting)
+            self.expected_area = None
+        if ended(self.compare):
+            self.compare = self._start("compare", into=starting)
+            self.areas.clear()
+            self.expected_area = None
+        if ended(self.baseline.channel if self.baseline is not None else None):
+            self._start_baseline()
+
     def _start(self, role: str, *files: str, into: list[tuple[GpuChannel, str, float, str]]) -> GpuChannel:
         with trusted(f"{role} process"):
             channel = self.spares.take(lambda: self.should_stop())
-            nonce = become(channel, role, {f"problem/{name}": self.problem.files[name].encode() for name in files})
+            try:
+                nonce = become(channel, role, {f"problem/{name}": self.problem.files[name].encode() for name in files})
+            except CandidateFailure:
+                channel.close()
+                raise
         into.append((channel, nonce, BECOME_LIMIT_S, f"starting the {role} process"))
         return channel
 
@@ -169,7 +185,7 @@ class GpuBench:
         draw = runner.draws[slot]
         looked = pieces(self.problem, workload, whole, random.Random(self.seed()))
         out_bytes, expected_bytes = sizes(self.problem, workload, looked)
-        area, _ = runner.ensure_area(out_bytes)
+        area = self._outputs_area(runner, out_bytes)
         with runner.blamed():
             out_items = [[p.name, p.first, p.count, p.out_byte] for p in looked]
             stored = runner.channel.send("store", slot=slot, area=0, pieces=out_items)
@@ -204,9 +220,19 @@ class GpuBench:
             raise wanted
         return answer, wanted
 
+    def _outputs_area(self, runner: GpuRunner, nbytes: int) -> Area:
+        """The memory that a runner copies its outputs to. The comparing process gives back what that replaces."""
+        before = runner.area
+        area = runner.ensure_area(nbytes)
+        if before is not None and before is not area:
+            self.forget(before)
+        return area
+
     def expected(self, size: int) -> Area:
         """The memory that the reference process writes to, of so many bytes at least."""
         if self.expected_area is None or self.expected_area.nbytes < size:
+            if self.expected_area is not None:
+                self.forget(self.expected_area)
             self.expected_area = Area(size)
             assert self.reference is not None
             self.reference.mapped_bytes += self.expected_area.nbytes
@@ -290,20 +316,35 @@ class GpuBench:
             self.baseline.call([slot], BASELINE_CALL_LIMIT_S)
             return self.check(self.baseline, workload, slot).comparison.passed
 
-    def forget(self, runner: GpuRunner) -> None:
-        """A runner is over: the comparing process gives its outputs' memory back."""
-        for number in [n for n, area in self.areas.items() if area is runner.area]:
-            if self.compare is not None and not self.compare.closed:
-                with trusted("comparing process"):
-                    self.compare.ask("unmap", STORE_LIMIT_S, number=number, size=self.areas[number].nbytes)
-                self.compare.mapped_bytes -= self.areas[number].nbytes
-            del self.areas[number]
+    def forget(self, area: Area) -> None:
+        """Shared memory is used no more: the comparing process gives it back, and so do we.
+
+        A comparing process that cannot is ended, and nothing is raised: whoever calls this may be closing other processes
+        as well. ``ready`` starts another.
+        """
+        with self.lock:
+            for number in [number for number, known in self.areas.items() if known is area]:
+                del self.areas[number]
+                if self.compare is not None and not self.compare.closed:
+                    try:
+                        self.compare.ask("unmap", STORE_LIMIT_S, number=number, size=area.nbytes)
+                    except (CandidateFailure, Stopped) as error:
+                        log.warning("the comparing process gave no memory back: %s", error)
+                        self.compare.close()
+                    self.compare.mapped_bytes -= area.nbytes
 
     def close(self) -> None:
         for channel in (self.reference, self.compare, self.baseline.channel if self.baseline else None):
             if channel is not None:
                 channel.close()
         self.reference = self.compare = self.baseline = None
+
+
+def ended(channel: GpuChannel | None) -> bool:
+    """Whether another has to be started in its place. What an ended one still holds here is given back."""
+    if channel is not None and not channel.closed and channel.exited():
+        channel.close()
+    return channel is None or channel.closed
 
 
 @contextlib.contextmanager

@@ -29,11 +29,11 @@ class GpuChannel(Channel):
     the interpreter's lock from each other. What is timed is waited for without sleeping."""
     block_spin_ns = BLOCK_SPIN_NS
 
-    def _urgent(self, pid: int, yes: bool) -> None:
-        """No real-time priority: the driver's own threads must run beside the one that waits."""
-
     def block(self, graphs: list[str], prime: list[str], limit_s: float) -> Clocks:
-        """Replay graphs, one after the other, between our "go" and the answer. Raises ``CandidateFailure``."""
+        """Replay graphs, one after the other, between our "go" and the answer. Raises ``CandidateFailure``.
+
+        Not ``hurried``: under a real-time priority the driver's own threads could not run beside the one that waits.
+        """
         nonce = self.send("block", graphs=graphs, prime=prime)
         if self.receive(nonce, limit_s, "preparing a block").get("ready") is not True:
             raise forged("answered a request with something else")

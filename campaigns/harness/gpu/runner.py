@@ -57,10 +57,19 @@ class GpuRunner:
         runner = cls(who, problem, source, built, spares.take(should_stop), mine)
         files = {f"candidate/{path}": data for path, data in built.files.items()}
         files["problem/inputs.py"] = problem.files["inputs.py"].encode()
-        with runner.blamed():
-            runner.nonce = become(
-                runner.channel, "run", files, entry=built.entry, backend=source.backend, share=0.45 if mine else None
-            )
+        try:
+            with runner.blamed():
+                runner.nonce = become(
+                    runner.channel,
+                    "run",
+                    files,
+                    entry=built.entry,
+                    backend=source.backend,
+                    share=0.45 if mine else None,
+                )
+        except BaseException:
+            runner.close()
+            raise
         return runner
 
     @contextlib.contextmanager
@@ -142,14 +151,13 @@ class GpuRunner:
         """Of ``inputs`` or ``outputs``."""
         return dict(self.ask("digest", STORE_LIMIT_S, slot=slot, of=of).get("digest") or {})
 
-    def ensure_area(self, nbytes: int) -> tuple[Area, bool]:
-        """Shared memory for its outputs; True when it is new and others must map it."""
-        if self.area is not None and self.area.nbytes >= nbytes:
-            return self.area, False
-        self.area = Area(nbytes)
-        self.channel.mapped_bytes += self.area.nbytes
-        self.ask("areas", STORE_LIMIT_S, [self.area.fd], numbers=[0], sizes=[self.area.nbytes], writable=True)
-        return self.area, True
+    def ensure_area(self, nbytes: int) -> Area:
+        """Shared memory for its outputs, of so many bytes at least. What was too small for them is replaced."""
+        if self.area is None or self.area.nbytes < nbytes:
+            self.area = Area(nbytes)
+            self.channel.mapped_bytes += self.area.nbytes
+            self.ask("areas", STORE_LIMIT_S, [self.area.fd], numbers=[0], sizes=[self.area.nbytes], writable=True)
+        return self.area
 
     def drop(self, workload: Workload) -> None:
         """Give back a workload's memory on the device."""

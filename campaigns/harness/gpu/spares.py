@@ -5,6 +5,7 @@ A candidate gets one of them, and nobody after it: a fault on the GPU ends with 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .. import cores
+from ..errors import CandidateFailure, SandboxError
 from ..sandbox import MIB, Limits, Spec
 from .channel import GpuChannel
 from .devices import Gpu, driver_folders
@@ -91,22 +93,38 @@ class Spares:
         """The one that has waited longest, ready. Two start in its place at once, up to what is kept: whoever takes several in
         turn would else wait for the start of each."""
         with self.lock:
-            self.waiting = [channel for channel in self.waiting if not channel.exited()]
+            self._close_exited()
             channel = self.waiting.pop(0) if self.waiting else self._start()
             self.fill(len(self.waiting) + 2)
         channel.should_stop = should_stop
-        channel.wait_ready(limit_s)
+        try:
+            channel.wait_ready(limit_s)
+        except BaseException:
+            channel.close()
+            raise
         return channel
+
+    def _close_exited(self) -> None:
+        """Give back the descriptors of those that ended while they waited."""
+        exited = [channel for channel in self.waiting if channel.exited()]
+        self.waiting = [channel for channel in self.waiting if channel not in exited]
+        for channel in exited:
+            channel.close()
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Those that are still importing wait while the block runs: nothing but the timed process keeps the host busy."""
-        for channel in self.waiting:
-            channel.freeze()
+        """Those that are still importing wait while the block runs: nothing but the timed process keeps the host busy.
+
+        One that has ended is no failure of the candidate that is timed: ``take`` passes over it.
+        """
+        stopped = list(self.waiting)
+        for channel in stopped:
+            with contextlib.suppress(CandidateFailure, SandboxError):
+                channel.freeze()
         try:
             yield
         finally:
-            for channel in self.waiting:
+            for channel in stopped:
                 channel.thaw()
 
     def close(self) -> None:

@@ -178,8 +178,9 @@ class Evaluation:
         if runner not in self.gpu_runners:
             return
         self.gpu_runners.remove(runner)
+        area = runner.area
         runner.close()
-        if self.gpu_bench is not None:
-            self.gpu_bench.forget(runner)
+        if self.gpu_bench is not None and area is not None:
+            self.gpu_bench.forget(area)
         if runner.who == "candidate":
             self.outputs.append(runner.channel.output.text())

@@ -12,9 +12,11 @@ import pytest
 
 from campaigns import redteam
 from campaigns.harness import evaluator
+from campaigns.harness.errors import Stopped
+from campaigns.harness.gpu.spares import Spares
 from campaigns.harness.stages import gpu_correctness
 
-from .conftest import HERE, SCALE, needs_sandbox, rehearse, request_for
+from .conftest import HERE, REHEARSAL, SCALE, needs_sandbox, rehearse, request_for
 
 pytestmark = [pytest.mark.slow]
 WRONG = """
@@ -77,3 +79,41 @@ def test_workloads_are_checked_in_two_processes_and_the_first_that_fails_is_told
     assert found.outcome == "incorrect"
     assert found.summary.startswith("us5: ")
     assert len(set(re.findall("process [0-9a-f]{16}", found.output))) == 2
+
+
+@needs_sandbox
+@pytest.mark.usefixtures("rehearsal")
+def test_neither_a_stopped_evaluation_nor_one_that_is_over_leaves_anything_behind(monkeypatch):
+    evaluator.close()
+    taken = []
+
+    def take(self, *arguments, real=Spares.take):
+        taken.append(self)
+        if len(taken) == 2:
+            raise Stopped
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Spares, "take", take)
+    honest = (SCALE / "start" / "kernel.py").read_text()
+    with pytest.raises(Stopped):
+        rehearse(honest)
+
+    assert rehearse(honest).outcome == "measured"
+    (bench,) = evaluator._benches.values()
+    assert list(bench.areas.values()) == [bench.expected_area]
+
+
+@needs_sandbox
+def test_a_waiting_process_that_has_ended_is_nobodys_failure_and_gives_its_descriptors_back():
+    spares = Spares(REHEARSAL, count=1)
+    spares.fill()
+    (dead,) = spares.waiting
+    dead.started.process.kill()
+    dead.started.process.wait()
+
+    with spares.still():
+        pass
+    spares.take(lambda: False).close()
+    spares.close()
+
+    assert dead.closed
