@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiling import lanes
 from profiling.events import Column, Kind
 from profiling.findings.finding import Facts, Finding
 from profiling.trace import Trace
@@ -121,12 +122,22 @@ def shown(facts: Facts, ranges: list[int]) -> tuple[int, int]:
     return (start, end) if 2 * (end - start) < facts.span_ns else (start, middle)
 
 
+def gaps_in(facts: Facts, ranges: Column) -> Column:
+    """Whether each gap overlaps any of these NVTX ranges: one binary search a gap, however many ranges there are.
+
+    Ranges that overlap each other are merged first; then only the last that starts before a gap's end can reach into it.
+    """
+    begin, stop = facts.trace.nvtx["start"][ranges], facts.trace.nvtx["end"][ranges]
+    order = np.argsort(begin, kind="stable")
+    start, end = lanes.union(begin[order], stop[order])
+    last = np.searchsorted(start, facts.gaps.end, "left") - 1
+    return np.asarray((last >= 0) & (end[np.maximum(last, 0)] > facts.gaps.start))
+
+
 def describe_repeated(facts: Facts, kernels: int, ranges: list[int]) -> Finding:
     trace = facts.trace
     start, end = shown(facts, ranges)
-    inside = np.zeros(len(facts.gaps.start), bool)
-    for index in ranges:
-        inside |= (facts.gaps.end > trace.nvtx["start"][index]) & (facts.gaps.start < trace.nvtx["end"][index])
+    inside = gaps_in(facts, np.array(ranges))
     waiting = int(sum(facts.gaps.causes[c][inside].sum() for c in ("launch", "host")))
     name = trace.store.name(int(trace.nvtx["name"][ranges[0]]))
     evidence = (
