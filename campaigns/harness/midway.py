@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +20,7 @@ from .errors import CandidateFailure
 from .report import Finding
 
 if TYPE_CHECKING:
-    from .runner import Runner
+    from .runner import InputSlot, Runner
     from .session import Lane, Session
 
 RULE = "batches-calls"
@@ -30,40 +31,80 @@ FIRST, LAST = 0.25, 0.75
 SUSPECT = 0.3
 """The median difference of the two shares. Honest kernels are at most one call and a slow first one behind: 0.05 to 0.15
 with eight calls. Who does all at once is half a block off."""
+IN_ROUNDS, ROUNDS, MOST_OFTEN = 8, 6, 0.6
+"""So many looks are taken in the first rounds of a session, of all its workloads together: enough to blame by, since some
+come to nothing."""
 BUDGET_S = 4.0
 SAMPLES = 64
 
 
-def look_midway(session: Session) -> dict[str, float]:
-    """By workload, how far apart the two shares are. Raises ``CandidateFailure`` for a candidate that does not do its
-    calls one by one."""
-    found: dict[str, float] = {}
-    until = time.monotonic() + BUDGET_S
-    for lane in sorted(session.lanes, key=lambda lane: -lane.calls):
-        slots = lane.slots[lane.calls :]
-        if len(slots) < MIN_CALLS or time.monotonic() > until:
-            break
-        apart: list[float] = []
-        for _ in range(TRIES):
-            if len(apart) < LOOKS and (one := look(session, lane)) is not None:
-                apart.append(one)
-        if len(apart) >= ENOUGH:
-            found[lane.stand.workload.name] = round(statistics.median(apart), 3)
-            if statistics.median(apart) > SUSPECT:
-                blame(session, lane, statistics.median(apart), len(slots))
-    return found
+class Watch:
+    """The looks of one session. Most are taken between its rounds' blocks and are like a try that was disturbed: nobody
+    knows before a block whether it is one that counts, or when there will be no more of them."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.apart: dict[str, list[float]] = {}
+        """By workload, how far apart the two shares were in each look."""
+
+    def looks_now(self, lane: Lane) -> bool:
+        """Perhaps a look, by chance. After one the inputs of the workload are no longer new.
+
+        None in a confirmation, where nobody may know by one who the candidate is.
+        """
+        session = self.session
+        known = [t for t in lane.times["candidate"] if t == t]
+        eligible = sum(2 * each.calls >= MIN_CALLS and not each.single for each in session.lanes)
+        if session.stage == "confirmation" or not known or 2 * lane.calls < MIN_CALLS or lane.single:
+            return False
+        if session.evaluation.random.random() > min(MOST_OFTEN, IN_ROUNDS / (ROUNDS * eligible)):
+            return False
+        halves = [lane.slots[: lane.calls], lane.slots[lane.calls :]]
+        session.evaluation.random.shuffle(halves)
+        long_enough = [i for i, slots in enumerate(halves) if len(slots) >= MIN_CALLS]
+        stopped = session.evaluation.random.choice(long_enough)
+        session.refresh(lane)
+        for slots in halves[:stopped]:
+            session.block("candidate", lane, slots)
+        self.take(lane, halves[stopped])
+        everywhere = [one for found in self.apart.values() for one in found]
+        if len(everywhere) >= ENOUGH and statistics.median(everywhere) > SUSPECT:
+            blame(session, lane, statistics.median(everywhere), len(halves[stopped]))
+        return True
+
+    def take(self, lane: Lane, slots: Sequence[InputSlot]) -> None:
+        if (one := look(self.session, lane, slots)) is not None:
+            self.apart.setdefault(lane.stand.workload.name, []).append(one)
+
+    def finish(self) -> dict[str, float]:
+        """By workload, how far apart the two shares are, after as many more looks as are wanted. Raises
+        ``CandidateFailure`` for a candidate that does not do its calls one by one."""
+        found: dict[str, float] = {}
+        until = time.monotonic() + BUDGET_S
+        for lane in sorted(self.session.lanes, key=lambda lane: -lane.calls):
+            name, slots = lane.stand.workload.name, lane.slots[lane.calls :]
+            if len(slots) < MIN_CALLS or time.monotonic() > until:
+                break
+            for _ in range(TRIES):
+                if len(self.apart.get(name, ())) < LOOKS:
+                    self.session.bench.renew(lane.stand, slots)
+                    lane.generation += 1
+                    self.take(lane, slots)
+            apart = self.apart.get(name, [])
+            if len(apart) >= ENOUGH:
+                found[name] = round(statistics.median(apart), 3)
+                if statistics.median(apart) > SUSPECT:
+                    blame(self.session, lane, statistics.median(apart), len(slots))
+        return found
 
 
-def look(session: Session, lane: Lane) -> float | None:
+def look(session: Session, lane: Lane, slots: Sequence[InputSlot]) -> float | None:
     """How far the share of the calls that are done is from the share of the time that is used; nothing where the block
-    was over, or not begun, when it stopped."""
+    was over, or not begun, when it stopped. The values in ``slots`` are new."""
     session.evaluation.checkpoint()
-    slots = lane.slots[lane.calls :]
     names = [s.name for s in slots]
     expected_ns = statistics.median(t for t in lane.times["candidate"] if t == t) * len(slots)
     after_ns = round(expected_ns * session.evaluation.random.uniform(FIRST, LAST))
-    session.bench.renew(lane.stand, slots)
-    lane.generation += 1
     runner = session.candidate
     begun: list[bool] = []
     before: list[list[NDArray[np.generic]]] = []

@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.util
-import itertools
 import json
 import os
 import re
+import secrets
 import shutil
 import socket
 import subprocess
@@ -33,7 +33,7 @@ OWN_PACKAGES = ("autoresearch_web", "campaigns", "profiling", "tests", "static",
 START = "import sys; sys.path.append(sys.argv.pop(1)); from inside.bootstrap import main; main()"
 FIRST_UID = 1_200_000_000
 MIB = 1 << 20
-_uids = itertools.count()
+_uids: set[int] = set()
 
 
 @dataclass(frozen=True)
@@ -260,8 +260,16 @@ def _parents(paths: list[str]) -> Iterator[str]:
 
 
 def _own_uid() -> int:
-    """A user that no other process has: RLIMIT_NPROC counts by user. 0 where we cannot become another."""
-    return FIRST_UID + (os.getpid() * 4096 + next(_uids) % 4096) % 900_000_000 if os.geteuid() == 0 else 0
+    """A user that no other process has: RLIMIT_NPROC counts by user. 0 where we cannot become another.
+
+    Drawn by lot, since a number that counts up would tell a process who it is among those of an evaluation.
+    """
+    if os.geteuid() != 0:
+        return 0
+    while (uid := FIRST_UID + secrets.randbelow(900_000_000)) in _uids:
+        pass
+    _uids.add(uid)
+    return uid
 
 
 def start(spec: Spec, hello: str, extra_fds: tuple[int, ...] = ()) -> Started:

@@ -23,7 +23,7 @@ from .choosing import chooses, longer
 from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
-from .midway import look_midway
+from .midway import Watch
 from .outside import finding_for
 from .problem import Workload
 from .recall import look_for_memory
@@ -108,16 +108,26 @@ class Outcome:
 
 
 class Session:
-    def __init__(self, evaluation: Evaluation, bench: Bench, candidate: Runner, stage: str) -> None:
+    """All processes but the baseline's are started, loaded and warmed in an order of chance: a kernel that knows whether it
+    is the candidate or the one to beat could be slow as the latter, and be kept again and again.
+    """
+
+    def __init__(self, evaluation: Evaluation, bench: Bench, candidate: Runner | None, stage: str) -> None:
+        """``candidate``: its process, where it has one already; else a fresh one is started."""
         self.evaluation, self.bench, self.stage = evaluation, bench, stage
         self.problem = bench.problem
         assert bench.baseline is not None
-        self.runners = {BASELINE: bench.baseline}
-        self.candidate = candidate
-        if evaluation.incumbent is not None and evaluation.incumbent_built is not None:
-            for who in (INCUMBENT, SECOND):
-                self.runners[who] = evaluation.start_runner(who, evaluation.incumbent, evaluation.incumbent_built)
-        self.runners[CANDIDATE] = candidate
+        made = {} if candidate is None else {CANDIDATE: candidate}
+        against = evaluation.incumbent is not None and evaluation.incumbent_built is not None
+        names = [BASELINE, *((INCUMBENT, SECOND) if against else ()), CANDIDATE]
+        self.by_chance = names[1:]
+        """All but the baseline, in an order of chance: the same throughout, since it says nothing of who is who."""
+        evaluation.random.shuffle(self.by_chance)
+        for who in self.by_chance:
+            if who not in made:
+                made[who] = self.start(who)
+        self.runners = {who: bench.baseline if who == BASELINE else made[who] for who in names}
+        self.candidate = self.runners[CANDIDATE]
         self.empty: dict[str, Took] = {}
         self.blocks: dict[str, list[bool]] = {who: [] for who in self.runners}
         self.first_tries: dict[str, list[bool]] = {who: [] for who in self.runners}
@@ -128,6 +138,14 @@ class Session:
         self.recall: dict[str, float] = {}
         """By workload, the candidate's time on seen values over that on new ones."""
         self.midway: dict[str, float] = {}
+        self.watch = Watch(self)
+
+    def start(self, who: str) -> Runner:
+        if who == CANDIDATE:
+            return self.evaluation.start_candidate()
+        assert self.evaluation.incumbent is not None
+        assert self.evaluation.incumbent_built is not None
+        return self.evaluation.start_runner(who, self.evaluation.incumbent, self.evaluation.incumbent_built)
 
     @property
     def incumbents(self) -> list[str]:
@@ -135,14 +153,14 @@ class Session:
 
     def run(self, workloads: Sequence[Workload]) -> Outcome:
         try:
-            for runner in self.runners.values():
-                self.guarded(runner, runner.load)
+            for who in (BASELINE, *self.by_chance):
+                self.guarded(self.runners[who], self.runners[who].load)
             with self.on_one_core():
                 self.lanes = [self.prepare(workload) for workload in workloads]
                 outcome = self.rounds()
                 self.look_outside_the_clock()
+                self.midway = self.watch.finish()
                 self.recall = look_for_memory(self)
-                self.midway = look_midway(self)
                 return outcome
         finally:
             for who in self.incumbents:
@@ -212,7 +230,8 @@ class Session:
         slots = lane.stand.slots[:2]
         self.bench.refresh(lane.stand, slots)
         quickest = math.inf
-        for who, runner in self.runners.items():
+        for who in (BASELINE, *self.by_chance):
+            runner = self.runners[who]
             self.guarded(runner, runner.map, workload, slots)
             if who not in self.empty:
                 self.measure_empty(who, lane)
@@ -223,8 +242,8 @@ class Session:
         lane.calls = 1 if quickest >= SINGLE_NS else min(MAX_CALLS, math.ceil(BLOCK_NS / quickest))
         count = 1 if quickest >= SINGLE_NS else 3 * self.fitting(lane)
         lane.slots = self.bench.stand(workload, count).slots[:count]
-        for runner in self.runners.values():
-            self.guarded(runner, runner.map, workload, lane.slots)
+        for who in (BASELINE, *self.by_chance):
+            self.guarded(self.runners[who], self.runners[who].map, workload, lane.slots)
         lane.times = {who: [] for who in self.runners}
         lane.outside = {who: [] for who in self.runners}
         return lane
@@ -293,18 +312,22 @@ class Session:
     def round(self, lane: Lane, order: Sequence[int]) -> None:
         """New inputs for all slots, then each runner once over them, and a look at what the candidate wrote."""
         self.refresh(lane)
-        names = list(self.runners)
+        names = [BASELINE, *self.by_chance]
         for who in [names[i] for i in order if i < len(names)]:
             lane.times[who].append(took_ns := self.time(who, lane))
             lane.outside[who].append(math.nan if math.isnan(took_ns) else lane.outside_ns)
         self.check(lane)
 
     def refresh(self, lane: Lane) -> None:
+        """New values, and another order of the calls: what comes next cannot be known, nor fetched ahead."""
+        self.evaluation.random.shuffle(lane.slots)
         self.bench.renew(lane.stand, lane.slots)
         lane.generation += 1
 
     def time(self, who: str, lane: Lane) -> float:
         """Nanoseconds of one call; NaN when every try was disturbed. Each try is on new inputs."""
+        if who == CANDIDATE and self.watch.looks_now(lane):
+            self.refresh(lane)
         for attempt in range(TRIES):
             if attempt:
                 self.check(lane)

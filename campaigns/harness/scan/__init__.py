@@ -18,6 +18,8 @@ from .text import scan_text
 MAX_FINDINGS = 50
 MAX_CHARACTERS = 1 << 20
 PYTHON_DSLS = ("triton", "cutedsl")
+COMPILED = ("cpp", "cuda")
+"""Beside such sources no Python is run: a script that builds or tests them may do what it likes. To include it is blocked."""
 CPP = (".cpp", ".cu", ".cuh", ".h", ".hpp")
 
 
@@ -42,10 +44,11 @@ def read(source: CandidateSource, outputs: int) -> list[Finding]:
     if source.backend in PYTHON_DSLS:
         found += scan_substitution({p: t for p, t in source.files.items() if p.endswith(".py")}, outputs)
     elif source.backend == "cuda":
-        found += scan_cuda({p: t for p, t in sorted(source.files.items()) if p.endswith(CPP)})
+        found += scan_cuda({p: t for p, t in sorted(source.files.items()) if not p.endswith(".py")})
+    compiled = source.backend in COMPILED
     for path, text in sorted(source.files.items()):
-        if path.endswith(".py"):
-            found += scan_python(path, text)
-        elif path.endswith(CPP):
+        if path.endswith(CPP) or (compiled and not path.endswith(".py")):
             found += scan_cpp(path, text)
+        elif path.endswith(".py") and not compiled:
+            found += scan_python(path, text)
     return found

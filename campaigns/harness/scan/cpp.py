@@ -43,6 +43,11 @@ OF_THE_C_LIBRARY = {
     "munmap",
 }
 """What a runner's loop asks of the C library: a candidate that defines one of these wants to be asked in its place."""
+ARITHMETIC = {
+    *("_mm_setcsr", "__builtin_ia32_ldmxcsr", "_MM_SET_FLUSH_ZERO_MODE", "_MM_SET_DENORMALS_ZERO_MODE", "_MM_SET_ROUNDING_MODE"),
+    *("fesetround", "fesetenv", "feupdateenv"),
+}  # fmt: skip
+"""They change how everything after them in the process rounds; who sets it and sets it back calls one of them twice."""
 STD_TYPES = {
     "thread": ("threads", "starts a thread"),
     "jthread": ("threads", "starts a thread"),
@@ -77,6 +82,7 @@ def scan_cpp(path: str, text: str) -> list[Finding]:
         *_assembly(path, code, closing),
         *_attributes(path, code, closing),
         *_state(path, code),
+        *_arithmetic(path, code),
     ]
     for token in defined:
         if token.text in OF_THE_C_LIBRARY:
@@ -179,13 +185,18 @@ def _variables(code: list[Token], closing: dict[int, int]) -> set[str]:
 
 def _directives(path: str, code: list[Token]) -> Iterator[Finding]:
     for i, token in enumerate(code):
-        if token.text != "#":
+        if token.text not in ("#", "%:"):
             continue
         word, rest = _text(code, i + 1), [t.text for t in code[i + 2 : i + 12] if t.line == token.line]
         if word == "include":
             name = "".join(rest).strip('<>"')
             if name.startswith(("/", "..")) or "/../" in name:
                 yield _finding("files", "block", f"includes a file from outside its folder: {name[:80]}", path, token)
+            elif name.endswith(".py"):
+                told = f"includes {name[:80]}, which looks like another language and is compiled"
+                yield _finding("hidden-source", "block", told, path, token)
+            elif rest and rest[0][:1] not in ('"', "<"):
+                yield _finding("files", "warning", f"includes a file that a macro names: {name[:80]}", path, token)
             elif name in HEADERS:
                 yield _finding("header", "note", f"includes <{name}>", path, token)
         elif word == "embed":
@@ -253,6 +264,13 @@ def _attributes(path: str, code: list[Token], closing: dict[int, int]) -> Iterat
         ):
             yield _finding("loading", "block", "runs code when it is loaded, before any call", path, token)
             return
+
+
+def _arithmetic(path: str, code: list[Token]) -> Iterator[Finding]:
+    calls = [t for i, t in enumerate(code) if t.text in ARITHMETIC and _text(code, i + 1) == "("]
+    if len(calls) == 1:
+        told = f"{calls[0].text}: changes how its caller's arithmetic rounds, and does not set it back"
+        yield _finding("global-state", "warning", told, path, calls[0])
 
 
 def _state(path: str, code: list[Token]) -> Iterator[Finding]:

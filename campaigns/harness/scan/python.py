@@ -88,6 +88,7 @@ EVERYWHERE = {
 }  # fmt: skip
 """Settings of the whole process. Who calls the kernel computes with them afterwards."""
 CHANGES_RESULTS = {"torch.set_default_dtype", "torch.set_default_device", "torch.set_default_tensor_type"}
+TORCH_OPERATORS = {"aten", "prims", "prim", "_", "quantized", "torch"}
 MODES = ("TorchFunctionMode", "TorchDispatchMode")
 MOST_ALIGNMENT_BYTES = 4096
 REFERENCES = {"reference", "problem_reference", "problem_inputs", "baselines"}
@@ -155,9 +156,9 @@ class Scanner:
     def dotted(self, node: ast.expr) -> str:
         """``torch.cuda.Stream`` for an attribute chain on an imported name; else what is written, or nothing."""
         parts: list[str] = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
+        while (step := part_of(node)) is not None:
+            node, part = step
+            parts.append(part)
         if not isinstance(node, ast.Name):
             return ""
         return ".".join([self.aliases.get(node.id, node.id), *reversed(parts)])
@@ -193,9 +194,9 @@ class Scanner:
                         ("loading", "block", f"hands on {node.id}: it runs code that cannot be read here"),
                     )
             elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and len(node.args) > 1:
-                if (part := folded(node.args[1])) in ATTRIBUTES:
-                    yield _line(node), ("frames", "block", f"uses {part}: it looks into the process that runs it")
-                elif part is None and self._root(node.args[0]) in self.aliases:
+                if (part := folded(node.args[1])) is not None:
+                    yield from self._uses(node, part)
+                elif self._root(node.args[0]) in self.aliases:
                     text = "looks up a part of a module by a name that is made while it runs"
                     yield _line(node), ("hidden-name", "warning", text)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -206,16 +207,20 @@ class Scanner:
             elif isinstance(node, ast.Attribute):
                 if node.attr == "__dict__" and self._root(node.value) in self.aliases:
                     yield _line(node), ("hidden-name", "warning", "looks up a part of a module in its table of names")
-                if node.attr in ATTRIBUTES:
-                    yield _line(node), ("frames", "block", f"uses {node.attr}: it looks into the process that runs it")
-                name = self.dotted(node)
-                root = name.partition(".")[0]
-                imported = root in self.roots
-                if (hit := DOTTED.get(name)) and imported:
-                    yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
-                elif imported and node.attr in HIDDEN_MODULES and name not in DOTTED:
-                    rule, severity, what = MODULES[node.attr]
-                    yield _line(node), (rule, "block", f"{name}: it {what}")
+                yield from self._uses(node, node.attr)
+
+    def _uses(self, node: ast.expr, part: str) -> Iterator[tuple[int, Hit]]:
+        """``x.part``, or ``getattr(x, "part")``."""
+        if part in ATTRIBUTES:
+            yield _line(node), ("frames", "block", f"uses {part}: it looks into the process that runs it")
+        name = self.dotted(node)
+        if name.partition(".")[0] not in self.roots:
+            return
+        if hit := DOTTED.get(name):
+            yield _line(node), (hit[0], hit[1], f"{name}: it {hit[2]}")
+        elif part in HIDDEN_MODULES:
+            rule, _, what = MODULES[part]
+            yield _line(node), (rule, "block", f"{name}: it {what}")
 
     def patches(self) -> Iterator[tuple[int, Hit]]:
         """Assignments into imported modules: patched timers, streams, functions."""
@@ -225,8 +230,20 @@ class Scanner:
                     name = self.dotted(target)
                     if not name.startswith(("torch.backends.", "torch._dynamo.config", "torch._inductor.config")):
                         yield target.lineno, ("patching", "block", f"replaces {name}")
+            if self._takes_place(node):
+                text = "registers its own kernel for an operator of torch's, for everybody in the process"
+                yield _line(node), ("patching", "block", text)
             if self._sets_part(node):
                 yield _line(node), ("patching", "block", f"replaces a part of {self.dotted(node.args[0])}")
+
+    def _takes_place(self, node: ast.AST) -> bool:
+        """``Library("aten", "IMPL")``, ``impl("aten::mul", …)``: not an operator in a namespace of its own."""
+        if not isinstance(node, ast.Call) or not node.args:
+            return False
+        if not self.dotted(node.func).startswith(("torch.library.", "torch._C.")):
+            return False
+        name = folded(node.args[0])
+        return name is not None and name.partition("::")[0] in TORCH_OPERATORS
 
     def _sets_part(self, node: ast.AST) -> TypeGuard[ast.Call]:
         """``setattr(torch, …)``."""
@@ -235,8 +252,8 @@ class Scanner:
         return node.func.id in ("setattr", "delattr") and self._root(node.args[0]) in self.aliases
 
     def _root(self, node: ast.expr) -> str:
-        while isinstance(node, ast.Attribute):
-            node = node.value
+        while (step := part_of(node)) is not None:
+            node = step[0]
         return node.id if isinstance(node, ast.Name) else ""
 
     def state(self) -> Iterator[tuple[int, Hit]]:
@@ -344,11 +361,25 @@ def _is_small(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, int) and 0 < node.value <= MOST_ALIGNMENT_BYTES
 
 
+def part_of(node: ast.expr) -> tuple[ast.expr, str] | None:
+    """``x`` and ``"part"`` of ``x.part`` and of ``getattr(x, "part")``."""
+    if isinstance(node, ast.Attribute):
+        return node.value, node.attr
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr" and len(node.args) > 1:
+        part = folded(node.args[1])
+        return None if part is None else (node.args[0], part)
+    return None
+
+
 def folded(node: ast.expr) -> str | None:
-    """``"mat" + "mul"`` as one string; nothing for what is not written out."""
+    """``"mat" + "mul"`` and ``"".join(["mat", "mul"])`` as one string; nothing for what is not written out."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = folded(node.left), folded(node.right)
         return None if left is None or right is None else left + right
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "join" and len(node.args) == 1:
+        parts = [folded(each) for each in getattr(node.args[0], "elts", [None])]
+        between = folded(node.func.value)  # type: ignore[attr-defined]
+        return None if between is None or None in parts else between.join(p for p in parts if p is not None)
     return None

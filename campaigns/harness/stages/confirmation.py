@@ -23,9 +23,9 @@ class ConfirmationStage:
         assert evaluation.bench is not None
         if evaluation.candidate_runner is not None:
             evaluation.close_runner(evaluation.candidate_runner)
-        runner = evaluation.candidate_runner = evaluation.start_candidate()
         try:
-            session = Session(evaluation, evaluation.bench, runner, self.name)
+            session = Session(evaluation, evaluation.bench, None, self.name)
+            evaluation.candidate_runner = session.candidate
             outcome = session.run(asked_of(evaluation))
         except CandidateFailure as failure:
             evaluation.confirmation = Confirmation(
