@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from campaigns.harness.candidate import load_candidate, normalised_sha256, tunables
 from campaigns.harness.request import CandidateSource
 from campaigns.harness.scan import scan
+from campaigns.harness.scan.linked import scan_linked
 
 BUNDLED = Path(__file__).parents[2] / "campaigns" / "problems"
 
@@ -46,6 +48,10 @@ def blocked(text: str, name: str) -> list[str]:
         ('__attribute__((used, section(".init_array"))) void (*p)() = f;', "loading:1"),
         ('__attribute__((used, visibility("default"), aligned(16), __constructor__)) void f() {}', "loading:1"),
         ("int g(); // \u202e }", "hidden-source:1"),
+        ("int g(); // fine\u2028int h();", "hidden-source:1"),
+        ("int g(); // \x1b[2K", "hidden-source:1"),
+        ('#include "notes.py"', "hidden-source:1"),
+        ('%:include "/etc/passwd"', "files:1"),
     ],
 )
 def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
@@ -74,6 +80,8 @@ def test_what_no_kernel_needs_is_blocked_in_cpp(text: str, rule: str):
         "bool f(int rows) { const bool signal = rows > 3; return signal; }",
         "__attribute__((hot)) void f() {} // σ² größer",
         "#define APOSTROPHE don't",
+        "void f() { auto s = _mm_getcsr(); _mm_setcsr(s | 0x8040); g(); _mm_setcsr(s); }",
+        "#define CAT(a, b) a##b\nint CAT(f, 1)(int a) { return a;\f }",
         'void f() { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(1), "r"(2)); }',
     ],
 )
@@ -109,6 +117,10 @@ def test_ordinary_cpp_passes(text: str):
         ("import runpy", "loading:1"),
         ("import torch\ntorch.set_default_dtype(torch.float64)", "global-state:2"),
         ("import atexit", "signals:1"),
+        ("import os\ns = getattr(os, 'sys')", "module:2"),
+        ("import torch\ns = getattr(torch, ''.join(['se', 't_num_threads']))(4)", "threads:2"),
+        ("import torch\ntorch.library.Library('aten', 'IMPL')", "patching:2"),
+        ("import torch\ntorch.library.impl('aten::mul', 'CPU')(f)", "patching:2"),
         ("# coding: utf-7\n# +AAo-import ctypes", "hidden-source:1"),
         ("# coding: utf-7\n# +AAo-import ctypes", "native:3"),
     ],
@@ -178,3 +190,70 @@ def test_reading_ends_whatever_the_source():
     assert [f for f in scan(source) if f.rule == "unreadable"] == []
     huge = CandidateSource(backend="torch", files={f"{i}.py": "x = 1\n" * 100_000 for i in range(4)})
     assert [(f.rule, f.severity) for f in scan(huge)] == [("unreadable", "block")]
+
+
+@pytest.mark.parametrize(
+    ("files", "rules"),
+    [
+        ({"kernel.cpp": "int f();", "tools.py": "import subprocess"}, []),  # nobody runs it
+        ({"kernel.cpp": '#include "a.inc"', "a.inc": "void f() { fork(); }"}, ["process"]),
+    ],
+)
+def test_beside_compiled_sources_what_is_compiled_is_read(files: dict[str, str], rules: list[str]):
+    found = scan(CandidateSource(backend="cpp", files=files))
+    assert [f.rule for f in found if f.severity == "block"] == rules
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('#define J(a, b) a##b\nextern "C" int J(fo, rk)(); extern "C" int run() { return J(fo, rk)(); }', "fork"),
+        ('int go() __asm__("PyGILState_Ensure"); extern "C" int run() { return go(); }', "PyGILState_Ensure"),
+        ("#include <thread>\nusing std::thread; extern \"C\" void run() { thread t([] {}); t.join(); }", "_ZNSt6thread"),
+        ('extern "C" void* fopen64(const char*, const char*); extern "C" void* run() { return fopen64("a", "r"); }', "fopen64"),
+        ('extern "C" char _PyRuntime; extern "C" char* run() { return &_PyRuntime; }', "_PyRuntime"),
+        ("#include <cmath>\n#include <cstdio>\n#include <map>\n#include <mutex>\nstatic std::map<int, float> m; std::mutex k;\n"
+         'extern "C" void run(float x) { std::lock_guard g(k); std::printf("%f", m[1] = std::exp(x)); }', ""),
+    ],
+)  # fmt: skip
+def test_a_built_library_is_asked_for_the_true_names(text: str, name: str, tmp_path: Path):
+    source, library = tmp_path / "kernel.cpp", tmp_path / "kernel.so"
+    source.write_text(text)
+    subprocess.run(["g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-o", library, source], check=True)
+
+    found = scan_linked(library.read_bytes())
+
+    assert bool(found) == bool(name)
+    assert all(name in f.evidence for f in found[:1])
+
+
+@pytest.mark.parametrize("library", [b"", b"\x7fELF\x02\x01" + bytes(58), b"\x7fELF\x02\x01" + b"\xff" * 200])
+def test_a_library_that_cannot_be_read_is_blocked(library: bytes):
+    assert [(f.rule, f.severity) for f in scan_linked(library)] == [("unreadable", "block")]
+
+
+CUDA = "__global__ void k() { }\nvoid run() { k<<<1, 1>>>(); HERE }"
+
+
+@pytest.mark.parametrize(
+    ("code", "rules"),
+    [
+        ("int a = cudaLaunchAttributeProgrammaticStreamSerialization;", ["streams"]),
+        ("int a = cudaLaunchAttributeProgrammaticStreamSerialization; cudaGridDependencySynchronize();", []),
+        ('int a = cudaLaunchAttributeProgrammaticStreamSerialization; asm("griddepcontrol.wait;");', []),
+        ('cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &f, 0);', []),
+        ('cudaGetDriverEntryPoint("cuCtxCreate", &f, 0);', ["loading"]),
+        ("cuCtxCreate(&c, 0, 0);", ["global-state"]),
+    ],
+)
+def test_what_a_launch_does_not_wait_for_and_what_a_driver_is_asked_for(code: str, rules: list[str]):
+    found = scan(CandidateSource(backend="cuda", files={"kernel.cu": CUDA.replace("HERE", code)}))
+    assert [f.rule for f in found if f.severity == "block"] == rules
+
+
+@pytest.mark.parametrize(("wait", "rules"), [("", ["streams"]), ("    tl.extra.cuda.gdc_wait()\n", [])])
+def test_an_early_launch_in_triton_needs_a_wait(wait: str, rules: list[str]):
+    text = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y):\n"
+    text += f"{wait}    tl.store(y, tl.load(x) * 2)\ndef run(x, y):\n    k[(1,)](x, y, launch_pdl=True)\n"
+    found = scan(CandidateSource(backend="triton", files={"kernel.py": text}))
+    assert [f.rule for f in found if f.severity == "block"] == rules

@@ -50,6 +50,11 @@ SETTINGS: dict[str, tuple[str, Severity, str]] = {
         ("global-state", "block", "changes the device for everybody in this process"),
     ),
     **dict.fromkeys(
+        ("cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4", "cuCtxPushCurrent", "cuCtxSetCurrent",
+         "cuGreenCtxCreate", "cudaGreenCtxCreate"),
+        ("global-state", "block", "works in a context of its own, of which nothing is timed or captured"),
+    ),
+    **dict.fromkeys(
         ("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cuIpcOpenMemHandle"), ("process", "block", "reaches other processes")
     ),
     **dict.fromkeys(
@@ -61,17 +66,38 @@ BY_NAME = {"pybind11": {"exec", "eval", "eval_file", "module_", "module"}, "py":
            "c10": {"Dispatcher"}, "jit": {"compile", "load"}}  # fmt: skip
 """Ways from C++ to call what has a name in Python or in torch's tables."""
 STREAMS = {"cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaStreamCreateWithPriority", "cuStreamCreate"}
+EARLY = {
+    *("cudaLaunchAttributeProgrammaticStreamSerialization", "cudaLaunchAttributeProgrammaticEvent"),
+    *("CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION", "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT"),
+}  # fmt: skip
+WAITS = {"cudaGridDependencySynchronize", "wait_on_dependent_grids", "griddepcontrol_wait"}
+WAIT_IN_PTX = "griddepcontrol.wait"
+BEGINS_EARLY = "begins while the kernel ahead of it still writes, and waits for nothing: a race, and calls that overlap"
+ENTRY_POINTS = {
+    "cudaGetDriverEntryPoint",
+    "cudaGetDriverEntryPointByVersion",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+}
+TENSOR_MAPS = '"cuTensorMap'
+"""What honest kernels look up in the driver: how tensor maps are encoded."""
 Hit = tuple[Token, str, Severity, str]
 
 
 def scan_cuda(files: Mapping[str, str]) -> list[Finding]:
     """Findings over all C++ and CUDA files of one candidate for the cuda backend."""
     found, all_code = [], []
+    early: list[tuple[str, Token]] = []
     for path, text in files.items():
         code = list(tokens(text))
         all_code += code
-        for token, rule, severity, evidence in [*_libraries(code), *_settings(code)]:
+        for token, rule, severity, evidence in [*_libraries(code), *_settings(code), *_looked_up(code)]:
             found.append(Finding(rule=rule, severity=severity, evidence=evidence, path=path, line=token.line))
+        early += [(path, token) for token in code if token.text in EARLY]
+    if early and not any(t.text in WAITS or (t.kind == "string" and WAIT_IN_PTX in t.text) for t in all_code):
+        path, token = early[0]
+        told = f"{token.text}: it {BEGINS_EARLY}"
+        found.append(Finding(rule="streams", severity="block", evidence=told, path=path, line=token.line))
     if (why := _no_kernel(all_code)) and files:
         found.append(Finding(rule="decoy-kernel", severity="block", evidence=why, path=next(iter(files)), line=1))
     return found
@@ -137,6 +163,22 @@ def _settings(code: list[Token]) -> Iterator[Hit]:
                 "note",
                 f"{token.text}: works on a stream of its own, which must be joined to the caller's",
             )
+
+
+def _looked_up(code: list[Token]) -> Iterator[Hit]:
+    """Functions of the driver that are asked for by a name in a string."""
+    for i, token in enumerate(code):
+        if token.text in ENTRY_POINTS and _text(code, i + 1) == "(":
+            name = _text(code, i + 2)
+            if not name.startswith('"'):
+                yield (
+                    token,
+                    "loading",
+                    "warning",
+                    f"{token.text}: looks up a function of the driver by a name made elsewhere",
+                )
+            elif not name.startswith(TENSOR_MAPS):
+                yield token, "loading", "block", f"{token.text}: looks up {name[:60]} in the driver"
 
 
 def _no_kernel(code: list[Token]) -> str:

@@ -44,7 +44,7 @@ def scan_linked(library: bytes) -> list[Finding]:
     """A blocking finding for each name that no kernel needs. One that cannot be read is blocked, too."""
     try:
         names = sorted(imported(library))
-    except (struct.error, ValueError, IndexError, KeyError):
+    except (struct.error, ValueError, LookupError, OverflowError):
         text = "the built library cannot be read: what it asks the loader for is not known"
         return [Finding(rule="unreadable", severity="block", evidence=text)]
     found: list[Finding] = []
@@ -65,7 +65,7 @@ def meaning(name: str) -> tuple[str, str] | None:
 
 def imported(library: bytes) -> set[str]:
     """The names that its relocations leave to the loader (ELF, 64 bits, little-endian). Raises ``ValueError``,
-    ``struct.error``, ``KeyError`` or ``IndexError`` for another file."""
+    ``struct.error``, ``LookupError`` or ``OverflowError`` for another file."""
     if not library.startswith(ELF64_LITTLE):
         raise ValueError("no 64-bit little-endian ELF file")
     segments = list(_segments(library))

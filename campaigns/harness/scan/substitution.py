@@ -35,6 +35,7 @@ LIBRARIES = {
     *("transformer_engine", "vllm", "sgl_kernel", "deep_gemm", "aiter", "triton_kernels", "fla", "cuequivariance_torch"),
     *("jax", "cudnn", "tensorrt", "numba", "quack"),
 }  # fmt: skip
+EARLY_LAUNCHES, EARLY_WAITS = {"launch_pdl", "use_pdl"}, {"gdc_wait", "griddepcontrol_wait"}
 Hit = tuple[str, int, str, Severity, str]
 
 
@@ -47,7 +48,7 @@ def scan_substitution(files: Mapping[str, str], outputs: int) -> list[Finding]:
             return []
         trees[path] = tree
     host = Host(trees, outputs)
-    hits: list[Hit] = [*_libraries(trees), *_kernels(host)]
+    hits: list[Hit] = [*_libraries(trees), *_kernels(host), *_early(trees)]
     if host.kernels:
         hits += [*_calls(host), *_writes(host), *_carries(host), *_fallbacks(host)]
     found: dict[tuple[str, str, int], Finding] = {}
@@ -68,6 +69,23 @@ def _libraries(trees: Mapping[str, ast.Module]) -> Iterator[Hit]:
             for name in names:
                 if name.partition(".")[0] in LIBRARIES or name.startswith("triton.ops"):
                     yield path, _line(node), "library-call", "block", f"imports {name}, whose kernels are not its own"
+
+
+def _early(trees: Mapping[str, ast.Module]) -> Iterator[Hit]:
+    """Programmatic dependent launch without a wait in any kernel."""
+    nodes = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+    for _, node in nodes:
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        words = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if name in EARLY_WAITS or "griddepcontrol.wait" in words:
+            return
+    for path, node in nodes:
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg in EARLY_LAUNCHES and getattr(keyword.value, "value", True):
+                text = (
+                    f"{keyword.arg}: it begins while the kernel ahead of it still writes, and waits for nothing: a race"
+                )
+                yield path, _line(node), "streams", "block", f"{text}, and calls that overlap"
 
 
 def _line(node: ast.AST) -> int:

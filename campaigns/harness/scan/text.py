@@ -39,7 +39,7 @@ def scan_text(path: str, text: str) -> Iterator[Finding]:
         ("warning", OFF_THE_PAGE, "goes on behind hundreds of blanks, where nobody looks"),
     ):
         if match := pattern.search(text):
-            line = line_of(text, match.end())
+            line = line_of(text, match.start())
             yield Finding(rule="hidden-source", severity=severity, evidence=words, path=path, line=line)  # type: ignore[arg-type]
     if text.isascii():
         return

@@ -1,0 +1,3 @@
+extern "C" int fork();
+static bool done;
+static int begin_work() { return fork(); }
