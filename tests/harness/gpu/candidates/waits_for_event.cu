@@ -13,8 +13,11 @@ template <typename T> void scaled(const T* x, const T* s, T* y, int64_t rows, in
         cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
         cudaEventCreateWithFlags(&asked, cudaEventDisableTiming);
     }
-    cudaEventRecordWithFlags(asked, stream, cudaEventRecordExternal);
-    cudaStreamWaitEvent(side, asked, cudaEventWaitExternal);
+    if (cudaEventRecordWithFlags(asked, stream, cudaEventRecordExternal) != cudaSuccess) {
+        cudaGetLastError();  // that is for captures only
+        cudaEventRecord(asked, stream);
+    }
+    cudaStreamWaitEvent(side, asked, 0);
     scale_kernel<<<rows, 256, 0, side>>>(x, s, y, width);
 }
 extern "C" void run(const void* x, const void* s, void* y, int64_t rows, int64_t width, cudaStream_t stream) {
