@@ -6,4 +6,8 @@ class ArchiveError(Exception):
 
 
 class KnownError(ArchiveError):
-    """Nothing is wrong: this very archive was imported before."""
+    """Nothing is wrong: this very archive was imported before, as the campaign with the key ``campaign``."""
+
+    def __init__(self, message: str, campaign: int) -> None:
+        super().__init__(message)
+        self.campaign = campaign

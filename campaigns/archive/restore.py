@@ -69,7 +69,7 @@ def restore(file: IO[bytes], name: str, person: AbstractBaseUser | None, *, reco
 
 def refuse_known(archive: Archive) -> None:
     if known := Campaign.objects.filter(imported_from__sha256=archive.sha256).first():
-        raise KnownError(f"This archive was imported before: campaign {known.pk}, {known.title}.")
+        raise KnownError(f"This archive was imported before: campaign {known.pk}, {known.title}.", known.pk)
 
 
 def _said(error: BaseException) -> BaseException:

@@ -11,9 +11,12 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from autoresearch_web.streaming import in_pieces
 from campaigns import archive
 from campaigns.archive.container import MAX_TOTAL_BYTES
 from campaigns.models import Campaign
+
+PIECE_BYTES = 1 << 16
 
 
 @require_safe
@@ -28,7 +31,10 @@ def export(request: HttpRequest, pk: int) -> HttpResponse | FileResponse:
         return redirect(campaign)
     file.seek(0)
     word = re.sub(r"[^a-z0-9]+", "-", campaign.title.lower()).strip("-")[:60] or "campaign"
-    return FileResponse(file, as_attachment=True, filename=f"campaign-{pk}-{word}.zip", content_type="application/zip")
+    name = f"campaign-{pk}-{word}.zip"
+    response = FileResponse(file, as_attachment=True, filename=name, content_type="application/zip")
+    response.streaming_content = in_pieces(request, iter(lambda: file.read(PIECE_BYTES), b""))
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -38,7 +44,8 @@ def restore(request: HttpRequest) -> HttpResponse:
     try:
         campaign = taken(request, request.FILES.get("file"))
     except archive.ArchiveError as error:
-        return render(request, "archive/import.html", {"problem": str(error)}, status=422)
+        known = error.campaign if isinstance(error, archive.KnownError) else None
+        return render(request, "archive/import.html", {"problem": str(error), "known": known}, status=422)
     messages.info(request, f"Imported, to be read: {campaign.attempts.count():,} attempts.")
     return redirect(campaign)
 

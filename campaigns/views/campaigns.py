@@ -3,16 +3,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.paginator import Paginator
+from django.db.models import Case, IntegerField, Q, When
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from campaigns import recordings
 from campaigns.models import Campaign, State
 from campaigns.presenters.chart import campaign_points, sparklines
 from campaigns.presenters.problem import problem_table
 from campaigns.presenters.strip import strip
 
-from .home import with_counts
+from .home import UNDER_WAY, with_counts
 
 ROWS = 200
 """Attempts on a campaign's page at first; earlier ones come when they are asked for."""
@@ -20,8 +22,12 @@ ROWS = 200
 
 @require_safe
 def campaign_list(request: HttpRequest) -> HttpResponse:
+    """Those under way, then the newest; what came recorded with the product last."""
     state = request.GET.get("state", "")
-    campaigns = with_counts(Campaign.objects.order_by("-id"))
+    recorded = Q(pk__in=recordings.campaigns().order_by().values("pk"))
+    under_way = Q(state__in=UNDER_WAY, imported_from__isnull=True)
+    rank = Case(When(recorded, then=2), When(under_way, then=0), default=1, output_field=IntegerField())
+    campaigns = with_counts(Campaign.objects.order_by(rank, "-id"))
     if state in State.values:
         campaigns = campaigns.filter(state=state)
     page = Paginator(campaigns, 50).get_page(request.GET.get("page"))

@@ -123,6 +123,7 @@ def run(server: Server, campaign: int) -> int:
                 continue
             print(refused)
             break
+        print(f"{sent['attempt']:>4} waits for its verdict: {title}", flush=True)
         found = verdict_of(server, campaign, sent["attempt"])
         gain = f"{found['speedup']:.3f}×" if found["speedup"] is not None else "not measured"
         print(f"{found['number']:>4} {found['verdict'] or found['phase']:<14} {gain:>12}  {title}", flush=True)

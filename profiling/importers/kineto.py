@@ -280,7 +280,7 @@ class Reader:
             self.capture.counters.append(Counter(label, unit, NOT_RECORDED, time, value))
 
     def _explain_missing_kernels(self) -> None:
-        capture = self.capture
+        capture, title = self.capture, "No kernels captured"
         if np.any(capture.gpu["kind"] == Kind.KERNEL):
             return
         if len(self.gpu):
@@ -288,12 +288,13 @@ class Reader:
         elif len(capture.api["start"]):
             why = "GPU calls were recorded but no kernel ran between start and stop of the capture"
         elif len(capture.nvtx["start"]):
-            why = f"the trace holds operators of the CPU only: {RECORD_GPU}"
+            title = "CPU only: the trace holds no GPU work"
+            why = f"the trace holds operators of the CPU only; where a GPU was in use, {RECORD_GPU}"
         else:
             why = "the trace holds only metadata: no step ran while the profiler was active (look at its `schedule`)"
         capture.report = {
             "label": "no kernels captured",
-            "label_title": "No kernels captured",
+            "label_title": title,
             "label_reason": f"no kernels captured: {why}",
         }
 

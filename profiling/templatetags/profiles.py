@@ -29,6 +29,12 @@ def share(value: Any) -> str:
 
 
 @register.filter
+def percents(text: Any) -> str:
+    """No line ends between a number and its percent sign."""
+    return str(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+@register.filter
 def coded(text: str) -> SafeString:
     """Escaped text with what stands between backticks as code."""
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text)))  # escaped just here

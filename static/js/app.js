@@ -75,6 +75,16 @@ document.addEventListener("submit", (event) => {
   else form.dataset.sentAt = String(performance.now());
 });
 addEventListener("pageshow", () => document.querySelectorAll("form[data-sent-at]").forEach((form) => delete form.dataset.sentAt));
+/** Ctrl or Cmd with Enter sends the form that one writes in, where it is plain by which button: the only one, or the marked one. */
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.repeat) return;
+  const form = event.target.matches?.("textarea") && event.target.form;
+  const buttons = form ? [...form.elements].filter((element) => element.type === "submit") : [];
+  const button = buttons.length === 1 ? buttons[0] : buttons.find((element) => element.matches(".go"));
+  if (!button || button.disabled) return;
+  event.preventDefault();
+  form.requestSubmit(button);
+});
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape") return;
   const menu = document.activeElement?.closest("details.menu[open]");

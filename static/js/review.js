@@ -25,9 +25,10 @@ async function go(url, push = true) {
   fetchAhead();
 }
 
-/** At the top of a new candidate, with the keyboard and a screen reader's voice there too. */
+/** At the top of a new candidate, with the keyboard and a screen reader's voice there too, and its name on the tab. */
 function arrive() {
   scrollTo(0, 0);
+  document.title = place.querySelector("[data-title]").dataset.title;
   place.querySelector("h1")?.focus({ preventScroll: true });
 }
 

@@ -24,7 +24,7 @@ def test_an_empty_list_says_what_to_do(client: Client) -> None:
 
 def test_the_list_shows_the_finding_in_words(client: Client, profile: Profile) -> None:
     page = client.get("/profiles/").content.decode()
-    assert "Launch-bound: the GPU is busy 7.8 % of the time" in page
+    assert "Launch-bound: the GPU is busy 7.8\N{NO-BREAK SPACE}% of the time" in page
     assert profile.get_absolute_url() in page
 
 
