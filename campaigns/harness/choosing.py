@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .session import Lane
+    from .lane import Lane
 
 MIN_ROUNDS = 15
 MOST_LONGER = 1.5

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from .errors import Infrastructure, Stopped
 
 WAIT_S = 600.0
+"""How long an evaluation waits for a core before it is given up as not measured."""
 
 
 def timing_cores() -> list[int]:
@@ -22,6 +23,7 @@ def timing_cores() -> list[int]:
 
 
 LEAST_EACH = 4
+"""Cores for each GPU, below which all GPUs share all cores."""
 
 
 def count() -> int:
@@ -42,11 +44,11 @@ def share(number: int, of: int) -> set[int]:
 
 
 @contextlib.contextmanager
-def kept_to(some: set[int]) -> Iterator[None]:
-    """This thread, and every thread and process that it starts, keeps to these while the block runs."""
+def kept_to(core_set: set[int]) -> Iterator[None]:
+    """This thread, and every thread and process that it starts, keeps to these cores while the block runs."""
     allowed = os.sched_getaffinity(0)
     with contextlib.suppress(OSError):  # a container may have been given other cores since
-        os.sched_setaffinity(0, some)
+        os.sched_setaffinity(0, core_set)
     try:
         yield
     finally:

@@ -15,7 +15,7 @@ from typing import Any
 from . import HARNESS_VERSION, backends, candidate, cpu_peaks, place
 from .bench import Bench
 from .endings import signal_words
-from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError
+from .errors import CandidateError, CandidateFailure, Infrastructure, ProblemError, Stopped
 from .gpu import devices, peaks
 from .gpu.bench import GpuBench, close_spares
 from .hosts import this_host
@@ -91,6 +91,14 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
     except Infrastructure as error:
         log.warning("no measurement: %s", error)
         outcome, summary = "infrastructure", str(error)
+        _drop_benches()
+    except Stopped:
+        raise
+    except (
+        Exception
+    ) as error:  # a full disk, a fault of ours: said in the report, else it would look like a lost worker
+        log.exception("the harness itself failed")
+        outcome, summary = "infrastructure", f"the harness itself failed: {type(error).__name__}: {error}"
         _drop_benches()
     finally:
         _last = (files_sha256(request.problem_files), time.monotonic())

@@ -173,8 +173,8 @@ def work(broker: str, wheels: Path | None, site: Path | None, queues: list[str])
     print(f"This host works for {broker} on {told}. Ctrl-C ends it.", flush=True)
     os.chdir(ROOT)
     *more, (command, its_env) = [worker(queue, cards.get(queue, []), env) for queue in queues]
-    for one, one_env in more:
-        subprocess.Popen(one, env=one_env)
+    for other_command, other_env in more:
+        subprocess.Popen(other_command, env=other_env)
     os.execvpe(command[0], command, its_env)
 
 

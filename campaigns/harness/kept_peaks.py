@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from pathlib import Path
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 
 def cache_file() -> Path:
@@ -30,8 +33,18 @@ def kept(identity: str) -> dict[str, float] | None:
 
 
 def keep(identity: str, peaks: dict[str, float]) -> None:
-    """Written whole and then moved into place, so that no reader sees half of it."""
+    """Written whole and then moved into place, so that no reader sees half of it.
+
+    Where nothing can be written they are measured again by the next evaluation, and a warning says so.
+    """
     path = cache_file()
+    try:
+        _write(path, identity, peaks)
+    except OSError as error:
+        log.warning("the measured peaks could not be kept in %s: %s", path, error)
+
+
+def _write(path: Path, identity: str, peaks: dict[str, float]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     known: dict[str, Any] = {}
     try:

@@ -20,8 +20,9 @@ from .errors import CandidateFailure
 from .report import Finding
 
 if TYPE_CHECKING:
+    from .lane import Lane
     from .runner import InputSlot, Runner
-    from .session import Lane, Session
+    from .session import Session
 
 RULE = "batches-calls"
 MIN_CALLS = 6

@@ -17,7 +17,8 @@ from .errors import CandidateFailure
 from .report import Finding
 
 if TYPE_CHECKING:
-    from .session import Lane, Session
+    from .lane import Lane
+    from .session import Session
 
 REPEATS, ENOUGH = 5, 3
 LANES = 2

@@ -319,9 +319,13 @@ def _sandboxed(spec: Spec, hello: str, fd: int, out: int, fds: list[int], extra:
     bwrap = [str(bubblewrap()), *namespaces(), "--clearenv", *environment, *_mounts(spec, fds)]
     python = [interpreter(), "-I", "-S", "-B", "-c", START, "/runner", _config(spec, hello, fd)]
     command = [*bwrap, "--json-status-fd", str(status_write), "--", *python]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(fd, *fds, *extra), cwd="/", env={}
-    )
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(fd, *fds, *extra), cwd="/", env={}
+        )
+    except OSError:
+        os.close(status_read)
+        raise
     return Started(process, None, -1, True, status_read)  # type: ignore[arg-type]
 
 

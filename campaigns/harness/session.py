@@ -13,16 +13,17 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import cores
-from .bench import Bench, Stand
+from .bench import Bench
 from .channel import Took
 from .choosing import chooses, longer
 from .comparing import compare_slot
 from .errors import CandidateFailure, Infrastructure
 from .gate import clears, hopeless
+from .lane import Lane
 from .midway import Watch
 from .outside import finding_for
 from .problem import Workload
@@ -56,42 +57,6 @@ ENOUGH_BLOCKS = 24
 SPOT_CHECK_S = 0.02
 MIN_CALL_LIMIT_S = 2.0
 SLOWER_LIMIT = 30.0
-
-
-@dataclass
-class Lane:
-    """One workload in a session: its slots, block size, and times by runner and round in ns a call."""
-
-    stand: Stand
-    calls: int = 1
-    slots: list[InputSlot] = field(default_factory=list)
-    times: dict[str, list[float]] = field(default_factory=dict)
-    limit_s: float = 60.0
-    generation: int = 0
-    """Raised whenever the inputs change; ``ran`` says on which each runner ran last."""
-    ran: dict[str, int] = field(default_factory=dict)
-    checked: int = 0
-    outside_ns: float = 0.0
-    """Of the blocks of one try, added up."""
-    outside: dict[str, list[float]] = field(default_factory=dict)
-    """The same by runner and round, of the try that counted."""
-
-    @property
-    def single(self) -> bool:
-        return len(self.slots) == 1
-
-    def log_ratios(self, numerator: Sequence[str], denominator: str) -> list[float]:
-        """By round: log of the numerators' geometric mean over the denominator's time. Disturbed rounds are left out."""
-        logs = []
-        for r, below in enumerate(self.times[denominator]):
-            above = [self.times[who][r] for who in numerator]
-            if not any(math.isnan(t) for t in [below, *above]):
-                logs.append(statistics.fmean(math.log(t) for t in above) - math.log(below))
-        return logs
-
-    def pairs(self) -> int:
-        """Rounds in which no runner was disturbed."""
-        return sum(not any(map(math.isnan, row)) for row in zip(*self.times.values(), strict=True))
 
 
 @dataclass(frozen=True)

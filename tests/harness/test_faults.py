@@ -146,6 +146,17 @@ def test_a_candidate_that_somebody_kills_is_tried_once_more():
     assert (report.outcome, len(begun)) == ("measured", 2)
 
 
+def test_a_fault_of_the_harness_itself_is_in_the_report(monkeypatch):
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("campaigns.harness.place.device_for", full)
+    report = evaluator.evaluate(request_for(named("faster.cpp")))
+
+    assert report.outcome == "infrastructure"
+    assert "No space left on device" in report.summary
+
+
 def running(role: str) -> list[int]:
     """The processes below this one that play a role in a sandbox."""
     found, todo = [], [os.getpid()]

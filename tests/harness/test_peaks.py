@@ -49,3 +49,11 @@ def test_a_core_is_measured_once_and_again_when_the_host_is_another(tmp_path, mo
     assert cpu_peaks.of() == first == kept_peaks.kept(cpu_peaks.identity())
     monkeypatch.setattr(cpu_peaks, "host_name", lambda: "another")
     assert kept_peaks.kept(cpu_peaks.identity()) is None
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_memory_of_the_peaks(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("AUTORESEARCH_HOME", str(tmp_path / "file"))
+    kept_peaks.keep("a host", {"copy_bytes_per_s": 1e9})
+
+    assert kept_peaks.kept("a host") is None

@@ -21,10 +21,11 @@ COMPILE_LIMIT_S = 60.0
 RENEW_LIMIT_S = 60.0
 STORE_LIMIT_S = 60.0
 PRIME = "prime"
+SLOTS_PER_MESSAGE = 64
 
 
 class GpuRunner:
-    """``who`` is how failures name it. ``mine`` says whether its failures are the candidate's."""
+    """``who`` is what failures call it. ``mine``: it runs the candidate's code, so its failures are the candidate's."""
 
     def __init__(
         self,
@@ -106,8 +107,8 @@ class GpuRunner:
         new = [name for name in names if name not in self.draws]
         self.draws |= dict.fromkeys(new, Draw(0))
         described = describe(self.problem, workload)
-        pieces = [new[first : first + 64] for first in range(0, len(new), 64)]
-        return [{"workload": described, "names": some, "placement": secrets.randbits(62)} for some in pieces]
+        parts = [new[first : first + SLOTS_PER_MESSAGE] for first in range(0, len(new), SLOTS_PER_MESSAGE)]
+        return [{"workload": described, "names": part, "placement": secrets.randbits(62)} for part in parts]
 
     def renewal(self, items: dict[str, Draw], poison: Sequence[str], scales: dict[str, float]) -> dict[str, Any]:
         """The request that gives slots new values and fills outputs with wrong ones."""

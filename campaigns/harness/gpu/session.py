@@ -143,7 +143,11 @@ class GpuSession:
         """In all runners at the same time."""
         asked = {who: runner.slot_requests(workload, names) for who, runner in self.runners.items()}
         for number in range(max(map(len, asked.values()))):
-            self.all("slots", RENEW_LIMIT_S, {who: some[number] for who, some in asked.items() if number < len(some)})
+            self.all(
+                "slots",
+                RENEW_LIMIT_S,
+                {who: requests[number] for who, requests in asked.items() if number < len(requests)},
+            )
 
     def capture_ones(self, lane: Lane) -> None:
         """A graph of one call, and one of each slot once. What cannot be captured is timed as plain calls, and said."""
@@ -215,7 +219,8 @@ class GpuSession:
         self.all("renew", RENEW_LIMIT_S, requests)
         return items
 
-    def some(self, lane: Lane) -> list[str]:
+    def slots_to_renew(self, lane: Lane) -> list[str]:
+        """Slots that get new inputs in the next round: all where they are few, else ``RENEWED`` chosen now."""
         return lane.slots if len(lane.slots) <= RENEWED else self.random.sample(lane.slots, RENEWED)
 
     def rounds(self) -> Outcome:
@@ -245,7 +250,7 @@ class GpuSession:
         halves = [LONG, SHORT]
         self.random.shuffle(halves)
         for which in halves:
-            renewed = self.renew(lane, self.some(lane), scales)
+            renewed = self.renew(lane, self.slots_to_renew(lane), scales)
             for who in turn:
                 clocks[which][who] = self.runners[who].block(
                     [lane.graph(which)], [lane.graph(PRIME)], self.limit_s(lane, who)

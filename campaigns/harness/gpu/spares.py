@@ -25,7 +25,9 @@ LIMITS = Limits(
 START_LIMIT_S = 120.0
 BECOME_LIMIT_S = 120.0
 FIRST, MOST_KEPT, MEMORY_EACH_BYTES = 8, 18, 4 << 30
-"""An evaluation takes eight for correctness, engagement and timing, and three to confirm a keep; each is 8 s of importing, and
+"""How many are started at first, how many wait at most, and for how much of the host's memory there is one of them.
+
+An evaluation takes eight for correctness, engagement and timing, and three to confirm a keep; each is 8 s of importing, and
 those still importing stand still while others are timed. With ten, evaluations that followed each other waited 3 s for theirs."""
 
 

@@ -106,7 +106,7 @@ class Host:
         """What ``run`` may call; everything where there is no plain ``run``."""
         self.names: set[str] | None = None
         if "run" not in self.functions:
-            return [f for some in self.functions.values() for f in some]
+            return [function for namesakes in self.functions.values() for function in namesakes]
         top: dict[str, set[str]] = {}  # what a module-level name is made of
         for tree in self.trees.values():
             for statement in tree.body:
@@ -224,8 +224,8 @@ class Host:
         """Names of functions that launch a kernel, or call one that does."""
         callers = Flow(self.effort)
         direct = set()
-        for name, some in self.functions.items():
-            for function in some:
+        for name, namesakes in self.functions.items():
+            for function in namesakes:
                 for node in self.walk(function.node):
                     if self.is_launch(node):
                         direct.add(name)
