@@ -133,17 +133,19 @@ def optional() -> bool:
     return os.environ.get("AUTORESEARCH_ALLOW_NO_SANDBOX", "").strip().lower() in ("1", "true", "yes", "on")
 
 
-@functools.cache
 def available() -> bool:
-    """Whether a sandbox can be had here: one is started and asked to do nothing."""
+    """Whether a sandbox can be had here: one is started and asked to do nothing. Not asked again once it answered."""
     path = bubblewrap()
-    if path is None:
-        return False
     try:
-        command = [path, *namespaces(), "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"]
-        return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
+        return path is not None and _starts(path)
+    except (OSError, subprocess.TimeoutExpired):  # of this moment, not of this host
         return False
+
+
+@functools.cache
+def _starts(path: str) -> bool:
+    command = [path, *namespaces(), "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"]
+    return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
 
 
 def interpreter() -> str:

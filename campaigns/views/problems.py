@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Mapping
 from uuid import UUID
 
 from django.contrib import messages
@@ -21,13 +22,17 @@ from campaigns.models import ImportState, ProblemImport
 
 MAX_UPLOADS = 40
 SHOWN = 20
+TASK = "task.yml"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_problem(request: HttpRequest) -> HttpResponse:
-    """POST takes what was given and sends it to be checked. A refusal shows the form with everything as typed."""
+    """POST takes what was given and sends it to be checked. A refusal shows the form with everything as typed.
+
+    GET with ``?again=ID`` has in it what a problem that was refused later had been pasted as.
+    """
     if request.method != "POST":
-        return form(request)
+        return form(request, typed=pasted(request.GET.get("again", "")))
     try:
         given = given_files(request)
         sniff(given)
@@ -39,12 +44,21 @@ def new_problem(request: HttpRequest) -> HttpResponse:
     return redirect(job)
 
 
-def form(request: HttpRequest, problem: str = "") -> HttpResponse:
+def pasted(again: str) -> dict[str, str]:
+    """The form's fields as they were for an earlier problem; nothing where there is none, or several files were chosen."""
+    try:
+        job = ProblemImport.objects.only("given", "wish").get(pk=UUID(again))
+    except (ValueError, ProblemImport.DoesNotExist):
+        return {}
+    texts = [text for path, text in job.given.items() if path != TASK]
+    return {"text": texts[0] if len(texts) == 1 else "", "task": job.given.get(TASK, ""), "name": job.wish}
+
+
+def form(request: HttpRequest, problem: str = "", typed: Mapping[str, str] | None = None) -> HttpResponse:
+    typed = typed or {}
     context = {
         "problem": problem,
-        "text": request.POST.get("text", ""),
-        "task": request.POST.get("task", ""),
-        "name": request.POST.get("name", ""),
+        **{field: request.POST.get(field, typed.get(field, "")) for field in ("text", "task", "name")},
         "formats": FORMATS.values(),
         "limit_mb": MAX_UPLOAD_BYTES >> 20,
         "imports": ProblemImport.objects.select_related("by").defer("given", "draft", "report")[:SHOWN],
@@ -66,7 +80,7 @@ def given_files(request: HttpRequest) -> dict[str, str]:
         name = "pasted.json" if text[0] in "{[" else "pasted.py"
         add(found, read_upload(name, text.encode()))
     if task := request.POST.get("task", "").strip():
-        add(found, read_upload("task.yml", task.encode()))
+        add(found, read_upload(TASK, task.encode()))
     if not found:
         raise IntakeError("nothing was given: paste a problem, or choose its files.")
     return found

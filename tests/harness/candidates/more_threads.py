@@ -2,7 +2,7 @@
 
 import torch
 
-getattr(torch, "set_num_" + "threads")(4)
+getattr(torch, "sdaerht_mun_tes"[::-1])(4)
 
 
 def run(x, w, y):
