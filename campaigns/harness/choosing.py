@@ -19,22 +19,24 @@ every other runner. Shares of all blocks do not tell: on a machine that is busy 
 processes were seen 0.15 and 0.62 apart, since tries that follow each other share a burst. So first tries are compared."""
 
 
-def chooses(first_tries: Mapping[str, Sequence[bool]], who: str, times_longer: float) -> bool:
+def chooses(first_tries: Mapping[str, Sequence[bool | None]], who: str, times_longer: float) -> bool:
     """Whether ``who`` is singled out, and not because its blocks are longer.
 
-    :param first_tries: by runner, whether the first try of each workload in each round was disturbed, in the same order.
+    :param first_tries: by runner, whether the first try of each workload in each round was disturbed, in the same order. None where
+        it does not count: a process that was stopped and looked at just before has used up its turn on a busy core.
     """
     mine = first_tries[who]
     others = [tries for name, tries in first_tries.items() if name != who]
-    if len(mine) < MIN_ROUNDS or not all(len(tries) == len(mine) for tries in others):
+    if sum(tried is not None for tried in mine) < MIN_ROUNDS or not all(len(tries) == len(mine) for tries in others):
         return False
     return times_longer <= MOST_LONGER and all(singled_out(mine, tries) for tries in others)
 
 
-def singled_out(mine: Sequence[bool], other: Sequence[bool]) -> bool:
-    alone = sum(a and not b for a, b in zip(mine, other, strict=True))
-    reverse = sum(b and not a for a, b in zip(mine, other, strict=True))
-    return alone >= OFTEN * len(mine) and alone >= TIMES * (reverse + 1)
+def singled_out(mine: Sequence[bool | None], other: Sequence[bool | None]) -> bool:
+    both = [(a, b) for a, b in zip(mine, other, strict=True) if a is not None and b is not None]
+    alone = sum(a and not b for a, b in both)
+    reverse = sum(b and not a for a, b in both)
+    return alone >= OFTEN * len(both) and alone >= TIMES * (reverse + 1)
 
 
 def longer(lanes: Iterable[Lane], who: str) -> float:

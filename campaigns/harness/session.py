@@ -95,7 +95,7 @@ class Session:
         self.candidate = self.runners[CANDIDATE]
         self.empty: dict[str, Took] = {}
         self.blocks: dict[str, list[bool]] = {who: [] for who in self.runners}
-        self.first_tries: dict[str, list[bool]] = {who: [] for who in self.runners}
+        self.first_tries: dict[str, list[bool | None]] = {who: [] for who in self.runners}
         """By workload and round, in the same order for all: whether the first try was disturbed."""
         self.lanes: list[Lane] = []
         self.checked = 0
@@ -291,7 +291,8 @@ class Session:
 
     def time(self, who: str, lane: Lane) -> float:
         """Nanoseconds of one call; NaN when every try was disturbed. Each try is on new inputs."""
-        if who == CANDIDATE and self.watch.looks_now(lane):
+        looked = who == CANDIDATE and self.watch.looks_now(lane)
+        if looked:
             self.refresh(lane)
         for attempt in range(TRIES):
             if attempt:
@@ -302,7 +303,7 @@ class Session:
             lane.ran[who] = lane.generation
             self.blocks[who].append(not math.isnan(took_ns))
             if not attempt:
-                self.first_tries[who].append(math.isnan(took_ns))
+                self.first_tries[who].append(None if looked else math.isnan(took_ns))
             if not math.isnan(took_ns):
                 return took_ns
         return math.nan

