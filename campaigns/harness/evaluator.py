@@ -94,9 +94,8 @@ def _evaluate(request: EvaluationRequest, progress: Progress, should_stop: Calla
         _drop_benches()
     except Stopped:
         raise
-    except (
-        Exception
-    ) as error:  # a full disk, a fault of ours: said in the report, else it would look like a lost worker
+    except Exception as error:
+        # A full disk, a fault of ours: said in the report, since else it would look like a lost worker.
         log.exception("the harness itself failed")
         outcome, summary = "infrastructure", f"the harness itself failed: {type(error).__name__}: {error}"
         _drop_benches()
